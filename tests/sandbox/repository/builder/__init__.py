@@ -1,0 +1,1 @@
+"""Builds the sandbox's signed apt repository from the declarations in ../packages."""
