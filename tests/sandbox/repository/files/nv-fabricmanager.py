@@ -15,6 +15,7 @@ RUN = pathlib.Path("/run/nvidia-fabricmanager")
 STATE = pathlib.Path("/run/gpu-sandbox/fabricmanager.json")
 NVSWITCH_CLASS = "0x0680"
 NVIDIA = "0x10de"
+QUERY_FAILED = "request to query NVSwitch device information from NVSwitch driver failed with error:"
 
 
 def read(path):
@@ -34,14 +35,14 @@ def has_nvswitch():
 def reason_not_to_run():
     loaded = read(LOADED)
     if not loaded:
-        return "request to query NVSwitch device information from NVSwitch driver failed with error: the NVIDIA driver is not loaded"
+        return QUERY_FAILED + "the NVIDIA driver is not loaded"
     if loaded != VERSION:
         return (
             f"fabric manager NVIDIA GPU driver interface version {VERSION} don't match with driver version {loaded}. "
             "Please update with matching NVIDIA driver package."
         )
     if not has_nvswitch():
-        return "request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"
+        return QUERY_FAILED + "WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"
     return None
 
 

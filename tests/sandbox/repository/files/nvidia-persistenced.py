@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, "/usr/lib/nvidia-persistenced")
 
-import pynvml  # noqa: E402  (the copy that came with this package)
+import pynvml
 
 RUN = pathlib.Path("/run/nvidia-persistenced")
 

@@ -80,7 +80,9 @@ def _links(package: Package) -> list[dict[str, str]]:
 def fingerprint(package: Package, build: Path) -> str:
     """Changes whenever the package's content would."""
     digest = hashlib.sha256()
-    digest.update(json.dumps([package.control, scripts(package), _links(package), _collected(package, "triggers")], sort_keys=True).encode())
+    digest.update(
+        json.dumps([package.control, scripts(package), _links(package), _collected(package, "triggers")], sort_keys=True).encode()
+    )
     for destination, mode, source in payload(package, build):
         content = source.read_bytes() if isinstance(source, Path) else source.encode()
         digest.update(f"{destination}\0{mode}\0{len(content)}\0".encode() + content)

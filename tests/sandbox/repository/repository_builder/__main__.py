@@ -12,7 +12,7 @@ from .declarations import DeclarationError, Declarations
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="builder", description=__doc__)
+    parser = argparse.ArgumentParser(prog="repository_builder", description=__doc__)
     parser.add_argument("action", choices=["build", "publish", "driver-versions"])
     parser.add_argument("--out", type=Path, help="folder that is served to the nodes")
     parser.add_argument("--system", default="debian-12", help="key of `systems` in data/packages.yml")
@@ -39,7 +39,9 @@ def main() -> int:
         return 1
     except subprocess.CalledProcessError as error:
         detail = (error.stderr or b"").decode() if isinstance(error.stderr, bytes) else (error.stderr or "")
-        print(f"The command '{' '.join(map(str, error.cmd))}' failed with exit status {error.returncode}: {detail.strip()}", file=sys.stderr)
+        print(
+            f"The command '{' '.join(map(str, error.cmd))}' failed with exit status {error.returncode}: {detail.strip()}", file=sys.stderr
+        )
         return 1
     print("Published: " + ", ".join(f"{suite} {count}" for suite, count in shown.items()) + ".")
     return 0

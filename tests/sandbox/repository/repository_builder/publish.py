@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from . import keys
-from .declarations import HERE, Declarations
+from .declarations import Declarations
 
 APT_ARCHITECTURES = "amd64"
 
@@ -34,7 +34,8 @@ def is_hidden(stanza: str, patterns: tuple[str, ...]) -> bool:
     """Whether a pattern like 'nvidia-smi=580.173.02*' or '580.173.02*' names this package version."""
     fields = dict(line.split(": ", 1) for line in stanza.splitlines() if not line.startswith(" ") and ": " in line)
     return any(
-        fnmatch.fnmatchcase(fields["Version"], pattern.rpartition("=")[2]) and fnmatch.fnmatchcase(fields["Package"], pattern.rpartition("=")[0] or "*")
+        fnmatch.fnmatchcase(fields["Version"], pattern.rpartition("=")[2])
+        and fnmatch.fnmatchcase(fields["Package"], pattern.rpartition("=")[0] or "*")
         for pattern in patterns
     )
 
@@ -77,7 +78,10 @@ def publish(declarations: Declarations, out: Path, hidden: tuple[str, ...] = ())
         _switch(out, target)
     finally:
         keys.stop_agent(home)
-    return {suite: (target / suite / "main/binary-amd64/Packages").read_text(encoding="utf-8").count("Package: ") for suite in declarations.suites}
+    return {
+        suite: (target / suite / "main/binary-amd64/Packages").read_text(encoding="utf-8").count("Package: ")
+        for suite in declarations.suites
+    }
 
 
 def _write_dists(declarations: Declarations, out: Path, target: Path, hidden: tuple[str, ...], home: Path) -> None:
@@ -91,9 +95,14 @@ def _write_dists(declarations: Declarations, out: Path, target: Path, hidden: tu
 
 def _state(declarations: Declarations, out: Path, home: Path, hidden: tuple[str, ...]) -> str:
     """Names what is published: the pool, the suites, the key and what is left out."""
-    parts: list[object] = [declarations.system, declarations.suites, sorted(hidden), (out / f"{keys.KEYRING}.asc").read_text(encoding="utf-8")]
+    parts: list[object] = [
+        declarations.system,
+        declarations.suites,
+        sorted(hidden),
+        (out / f"{keys.KEYRING}.asc").read_text(encoding="utf-8"),
+    ]
     parts.append((out.with_name(f"{out.name}.work") / "pool.json").read_text(encoding="utf-8"))
-    parts.append((HERE / "builder" / "publish.py").read_text(encoding="utf-8"))
+    parts.append((Path(__file__)).read_text(encoding="utf-8"))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -32,7 +32,17 @@ def export(home: Path, out: Path) -> None:
 def sign(home: Path, release: Path) -> None:
     """Write InRelease and Release.gpg beside the Release file."""
     _gpg(home, "--yes", "--digest-algo", "SHA256", "--clearsign", "--output", str(release.with_name("InRelease")), str(release))
-    _gpg(home, "--yes", "--digest-algo", "SHA256", "--armor", "--detach-sign", "--output", str(release.with_name("Release.gpg")), str(release))
+    _gpg(
+        home,
+        "--yes",
+        "--digest-algo",
+        "SHA256",
+        "--armor",
+        "--detach-sign",
+        "--output",
+        str(release.with_name("Release.gpg")),
+        str(release),
+    )
 
 
 def stop_agent(home: Path) -> None:

@@ -124,7 +124,9 @@ class Declarations:
         elif each == "container_toolkit":
             yield {"version": self.table["container_toolkit"]["version"]}
         else:
-            raise DeclarationError(f"The value '{each}' of 'each' in group {declaration['group']} is unknown; use once, driver, cuda, nccl or container_toolkit.")
+            raise DeclarationError(
+                f"The value '{each}' of 'each' in group {declaration['group']} is not once, driver, cuda, nccl or container_toolkit."
+            )
 
     def _version_scheme(self, versions: dict[str, str]) -> str:
         system = self.system
@@ -157,7 +159,9 @@ class Declarations:
         name = fill(entry["name"], values)
         scheme = entry.get("version") or values.get("self") or values.get(f"closure:{name}")
         if scheme is None:
-            raise DeclarationError(f"The package {name} of group {declaration['group']} has no version; give it one or list it in the closure in {TABLE}.")
+            raise DeclarationError(
+                f"The package {name} of group {declaration['group']} has no version; give it one or list it in the closure in {TABLE}."
+            )
         version = fill(scheme, values)
         values = {**values, "package": name, "debian_version": version, "upstream": _upstream(version)}
         architecture = entry.get("architecture", "amd64")
