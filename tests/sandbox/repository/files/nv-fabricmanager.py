@@ -46,6 +46,13 @@ def reason_not_to_run():
     return None
 
 
+def let_go_of_terminal():
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.close(null)
+
+
 def run(ready):
     RUN.mkdir(exist_ok=True)
     STATE.parent.mkdir(exist_ok=True)
@@ -55,6 +62,7 @@ def run(ready):
     partial = STATE.with_suffix(".new")
     partial.write_text(json.dumps({"pid": os.getpid(), "version": VERSION}), encoding="ascii")
     partial.replace(STATE)
+    let_go_of_terminal()
     os.write(ready, b"1")
     os.close(ready)
     signal.sigwait(stop)

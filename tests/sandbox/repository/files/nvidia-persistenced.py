@@ -33,6 +33,13 @@ def hold(paths):
     return [os.open(path, os.O_RDWR) for path in ["/dev/nvidiactl", *paths] if os.path.exists(path)]
 
 
+def let_go_of_terminal():
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.close(null)
+
+
 def run(options, ready):
     stop = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, stop)
@@ -49,6 +56,7 @@ def run(options, ready):
         # The saved user stays root, which switching persistence mode off at the end needs.
         os.setresgid(user.pw_gid, user.pw_gid, 0)
         os.setresuid(user.pw_uid, user.pw_uid, 0)
+    let_go_of_terminal()
     os.write(ready, b"1")
     os.close(ready)
     signal.sigwait(stop)
