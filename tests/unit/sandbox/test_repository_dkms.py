@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from _repository import ROOT
 
 SCRIPT = ROOT / "tests/sandbox/repository/files/dkms"

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from _repository import ROOT
 from repository_builder import deb
 
