@@ -1,0 +1,54 @@
+# Copyright (c) 2026, heterogpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: apt_sources
+short_description: Writes a package repository as deb822 text
+version_added: 0.1.0
+author:
+  - heterogpu contributors (@heterogpu)
+description:
+  - Turns a repository with its key into the text of a C(.sources) file. An empty repository gives an empty list.
+options:
+  _input:
+    description: Dictionary with C(name), C(uris), C(suites), C(components) and C(key), which is armoured text or a path on the node.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Write the repository of the driver
+  heterogpu.inference.file_set:
+    files:
+      - path: /etc/apt/sources.list.d/mirror.sources
+        content: "{{ (gpu_driver_repository | heterogpu.inference.apt_sources | first).content }}"
+"""
+
+RETURN = r"""
+_value:
+  description: At most one dictionary with C(name) and C(content).
+  type: list
+  elements: dict
+"""
+
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.heterogpu.inference.plugins.plugin_utils._apt_sources import RepositoryError, deb822
+
+
+def apt_sources(repository: dict[str, Any]) -> list[dict[str, str]]:
+    if not repository:
+        return []
+    try:
+        return [deb822(repository)]
+    except RepositoryError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Any]:
+        return {"apt_sources": apt_sources}
