@@ -16,19 +16,21 @@ options:
     description: Dictionary with C(name), C(uris), C(suites), C(components) and C(key), which is armoured text or a path on the node.
     type: dict
     required: true
+  as_files:
+    description: Return C(path) and C(content), as M(heterogpu.inference.file_set) takes them, instead of C(name) and C(content).
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
 - name: Write the repository of the driver
   heterogpu.inference.file_set:
-    files:
-      - path: /etc/apt/sources.list.d/mirror.sources
-        content: "{{ (gpu_driver_repository | heterogpu.inference.apt_sources | first).content }}"
+    files: "{{ gpu_driver_repository | heterogpu.inference.apt_sources(as_files=true) }}"
 """
 
 RETURN = r"""
 _value:
-  description: At most one dictionary with C(name) and C(content).
+  description: At most one dictionary.
   type: list
   elements: dict
 """
@@ -40,13 +42,16 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.heterogpu.inference.plugins.plugin_utils._apt_sources import RepositoryError, deb822
 
 
-def apt_sources(repository: dict[str, Any]) -> list[dict[str, str]]:
+def apt_sources(repository: dict[str, Any], as_files: bool = False) -> list[dict[str, str]]:
     if not repository:
         return []
     try:
-        return [deb822(repository)]
+        source = deb822(repository)
     except RepositoryError as error:
         raise AnsibleFilterError(str(error)) from None
+    if as_files:
+        return [{"path": f"/etc/apt/sources.list.d/{source['name']}.sources", "content": source["content"]}]
+    return [source]
 
 
 class FilterModule:
