@@ -87,9 +87,9 @@ def hosts_table(name: str, hosts: list[dict[str, Any]]) -> str:
 
 
 def inventory(layout: Layout, mix: dict[str, Any]) -> str:
-    """An Ansible inventory of the sandbox: groups control, gpu_nodes and those that the mix names."""
+    """An Ansible inventory of the sandbox: groups control_hosts, gpu_nodes and those that the mix names."""
     groups: dict[str, Any] = {
-        "control": {"hosts": {mix["control"]["name"]: {"ansible_host": mix["control"]["address"]}}},
+        "control_hosts": {"hosts": {mix["control"]["name"]: {"ansible_host": mix["control"]["address"]}}},
         "gpu_nodes": {"hosts": {node["name"]: {"ansible_host": node["address"]} for node in mix["nodes"]}},
     }
     for node in mix["nodes"]:
@@ -97,6 +97,7 @@ def inventory(layout: Layout, mix: dict[str, Any]) -> str:
             groups.setdefault(group, {"hosts": {}})["hosts"][node["name"]] = {}
     variables = {
         "ansible_user": USER,
+        "ansible_python_interpreter": "/usr/bin/python3",
         "ansible_ssh_private_key_file": str(layout.folder / "id_ed25519"),
         "ansible_ssh_common_args": f"-o StrictHostKeyChecking=yes -o UserKnownHostsFile={layout.folder / 'known_hosts'}",
     }
