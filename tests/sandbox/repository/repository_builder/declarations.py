@@ -173,7 +173,7 @@ class Declarations:
             "Section": entry.get("section", "misc"),
             "Priority": "optional",
         }
-        source = declaration.get("source_package")
+        source = entry.get("source", declaration.get("source_package"))
         if source:
             control["Source"] = fill(source, values)
         for relation in RELATIONS:

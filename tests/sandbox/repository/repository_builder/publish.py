@@ -20,14 +20,9 @@ def _stanzas(out: Path, groups: list[str]) -> list[str]:
     text = ""
     for group in groups:
         if (out / "pool" / group).is_dir():
-            command = ["apt-ftparchive", "--db", str(_database(out, group)), "packages", f"pool/{group}"]
+            command = ["apt-ftparchive", "packages", f"pool/{group}"]
             text += subprocess.run(command, cwd=out, check=True, capture_output=True, text=True).stdout
     return [stanza.strip("\n") for stanza in text.split("\n\n") if stanza.strip()]
-
-
-def _database(out: Path, group: str) -> Path:
-    # Apt keeps the checksums of unchanged packages there.
-    return out.with_name(f"{out.name}.work") / f"index-{group}.db"
 
 
 def is_hidden(stanza: str, patterns: tuple[str, ...]) -> bool:
