@@ -1,0 +1,30 @@
+# Copyright (c) 2026, heterogpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from system_sandbox import NODES, Node
+
+
+@pytest.fixture(scope="session")
+def nodes() -> dict[str, Node]:
+    return {name: Node(name, address) for name, address in NODES.items()}
+
+
+@pytest.fixture
+def faults(nodes: dict[str, Node]) -> Iterator[Any]:
+    """Writes a node's fault file, and takes it away again."""
+    written: list[Node] = []
+
+    def write(node: Node, entries: list[dict[str, Any]]) -> None:
+        written.append(node)
+        node.run("cat > /run/gpu-sandbox/faults.json", stdin=json.dumps(entries))
+
+    yield write
+    for node in written:
+        node.run("rm -f /run/gpu-sandbox/faults.json")
