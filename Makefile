@@ -12,7 +12,8 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/heterogpu-sandbox
 MIX ?= tests/sandbox/mixes/default.yml
 INVENTORY ?= inventories/sandbox
 PYTHON := $(CURDIR)/.venv/bin/python
-PLAYBOOK := ansible-playbook --inventory $(INVENTORY)
+# All sandbox nodes at once; a datacenter keeps the default, one node at a time.
+PLAYBOOK := ansible-playbook --inventory $(INVENTORY) --extra-vars site_serial=100%
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export CONTAINERS_CONF := $(CACHE)/engine/containers.conf

@@ -50,9 +50,9 @@ def _system(observed: Observed) -> Iterator[Details]:
 
 
 def _python(observed: Observed) -> Iterator[Details]:
-    version = observed["python"]
-    if tuple(int(part) for part in version.split(".")[:2]) < _MINIMUM_PYTHON:
-        yield "error", "python", f"Python {version} is too old.", "Install Python 3.9 or newer and set ansible_python_interpreter."
+    version = observed["python"]["version"]
+    if (version["major"], version["minor"]) < _MINIMUM_PYTHON:
+        yield "error", "python", f"Python {version['major']}.{version['minor']} is too old.", "Install Python 3.9 or newer and set ansible_python_interpreter."
 
 
 def _hardware(observed: Observed) -> Iterator[Details]:

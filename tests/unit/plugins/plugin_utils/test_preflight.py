@@ -18,7 +18,7 @@ def observed(**changes: Any) -> dict[str, Any]:
         "unreachable": "",
         "system": "ubuntu-22.04",
         "supported_systems": ["ubuntu-22.04"],
-        "python": "3.10.12",
+        "python": {"version": {"major": 3, "minor": 10}},
         "gpu_info": {"gpus": gpus},
         "devices": [{"model": "A100-SXM4-80GB", "count": 2, "numa_nodes": [0, 1]}],
         "driver": {"version": "580.95.05", "flavour": "proprietary"},
@@ -51,7 +51,7 @@ def test_unreachable_node_is_the_only_finding() -> None:
     ("changes", "check", "reason"),
     [
         ({"system": "centos-7"}, "operating system", "centos-7 is not supported"),
-        ({"python": "3.8.10"}, "python", "3.8.10 is too old"),
+        ({"python": {"version": {"major": 3, "minor": 8}}}, "python", "3.8 is too old"),
         ({"gpu_info": None, "gpu_message": "The driver hangs."}, "driver answers", "The driver hangs."),
         ({"devices": []}, "declared hardware", "No gpu_devices"),
         ({"devices": [{"model": "A100-SXM4-80GB", "count": 3}]}, "declared hardware", "declares 3 GPUs and the node has 2"),
