@@ -15,6 +15,8 @@ from typing import Any, Optional, Sequence
 
 _INSTALL = re.compile(r"^Inst (?P<name>\S+)(?: \[(?P<old>[^\]]+)\])? \((?P<new>\S+) ")
 _REMOVE = re.compile(r"^Remv (?P<name>\S+) ")
+_NO_VERSION = re.compile(r"^Version '(?P<version>[^']+)' for '(?P<name>[^']+)' was not found$")
+_NO_PACKAGE = re.compile(r"^Unable to locate package (?P<name>\S+)$")
 _KIB_PER_MIB = 1024
 _BYTES_PER_MIB = 1024 * 1024
 
@@ -151,7 +153,26 @@ def _complaints(answer: Answer) -> list[str]:
     errors = [line[3:] for line in lines if line.startswith("E: ")]
     errors += [line[3:] for line in lines if line.startswith("W: Failed to fetch")]
     unmet = [line for line in lines if " : Depends: " in line or " : Conflicts: " in line or " : Breaks: " in line]
-    return [text.rstrip(".") + "." for text in dict.fromkeys(unmet + errors)]
+    return _gather(list(dict.fromkeys(unmet + errors)))
+
+
+def _gather(complaints: Sequence[str]) -> list[str]:
+    """apt complains about each package; a driver consists of many, so they are named together."""
+    versions: dict[str, list[str]] = {}
+    unknown: list[str] = []
+    others: list[str] = []
+    for text in complaints:
+        no_version, no_package = _NO_VERSION.match(text), _NO_PACKAGE.match(text)
+        if no_version:
+            versions.setdefault(no_version["version"], []).append(no_version["name"])
+        elif no_package:
+            unknown.append(no_package["name"])
+        else:
+            others.append(text.rstrip(".") + ".")
+    gathered = [f"no repository has version {version} of {', '.join(names)}." for version, names in versions.items()]
+    if unknown:
+        gathered.append(f"no repository has {', '.join(unknown)}.")
+    return gathered + others
 
 
 def _add_sizes(plan: AptPlan, options: Sequence[str], apt: Apt) -> None:

@@ -24,7 +24,7 @@ def deb822(repository: Mapping[str, Any]) -> dict[str, str]:
     lines = ["Types: deb", f"URIs: {_words(repository['uris'])}", f"Suites: {_words(repository['suites'])}"]
     if repository.get("components"):
         lines.append(f"Components: {_words(repository['components'])}")
-    lines.append(f"Signed-By: {_key(repository['key'])}")
+    lines.append(f"Signed-By:{_key(repository['key'])}")
     return {"name": repository["name"], "content": "\n".join(lines) + "\n"}
 
 
@@ -35,5 +35,5 @@ def _words(value: Any) -> str:
 def _key(key: str) -> str:
     """A path stays a path; armoured text becomes a deb822 continuation, in which an empty line is a dot."""
     if key.startswith("/"):
-        return key
+        return f" {key}"
     return "\n" + "\n".join(f" {line or '.'}" for line in key.strip().splitlines())

@@ -29,10 +29,20 @@ def findings(node: str, observed: Observed) -> list[dict[str, str]]:
     """One entry per finding, errors first."""
     unreachable = observed.get("unreachable")
     if unreachable:
-        found = [Finding(node, "error", "reachable", unreachable, "Repair SSH, the address or the key, or take the node out with --limit.")]
+        reason = unreachable.removeprefix("Task failed: ").rstrip(".") + "."
+        found = [Finding(node, "error", "reachable", reason, "Repair SSH, the address or the key, or take the node out with --limit.")]
     else:
         found = [Finding(node, *details) for check in _CHECKS for details in check(observed)]
     return [asdict(finding) for finding in sorted(found, key=lambda finding: finding.severity != "error")]
+
+
+def errors_text(all_findings: Sequence[Mapping[str, str]]) -> str:
+    """All errors in one text; what several nodes have in common is said once."""
+    nodes: dict[tuple[str, str], list[str]] = {}
+    for finding in all_findings:
+        if finding["severity"] == "error":
+            nodes.setdefault((finding["reason"], finding["remedy"]), []).append(finding["node"])
+    return " ".join(f"{', '.join(dict.fromkeys(names))}: {reason} {remedy}" for (reason, remedy), names in nodes.items())
 
 
 Details = tuple[str, str, str, str]
@@ -135,11 +145,11 @@ def _packages(observed: Observed) -> Iterator[Details]:
         yield "error", "packages", message, "Correct gpu_driver_version, gpu_driver_source or gpu_driver_repository."
         return
     plan = observed["packages"]
-    for problem in plan["problems"]:
+    if plan["problems"]:
         yield (
             "error",
             "packages",
-            f"Driver {observed['driver']['version']} cannot be installed: {problem}",
+            f"Driver {observed['driver']['version']} cannot be installed: {' '.join(plan['problems'])}",
             "Correct gpu_driver_version or gpu_driver_repository, or publish the packages there.",
         )
     if plan["remove"]:

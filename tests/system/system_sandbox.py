@@ -68,7 +68,7 @@ def ansible_environment() -> dict[str, str]:
 
 
 def playbook(name: str, *arguments: str, variables: dict[str, Any] | None = None, limit: str = "") -> Run:
-    command = ["ansible-playbook", str(ROOT / name), "-i", str(INVENTORY), *arguments]
+    command = ["ansible-playbook", str(ROOT / name), "-i", str(INVENTORY), "-e", "site_serial=100%", *arguments]
     if variables:
         command += ["-e", json.dumps(variables)]
     if limit:

@@ -68,8 +68,13 @@ def test_dependencies_upgrades_removals_and_sizes_are_read() -> None:
 
 
 def test_version_that_no_repository_has() -> None:
-    install = Answer(100, "", "E: Version '9' for 'driver' was not found\n")
-    assert resolve(REQUEST, apt(install=install)).problems == ["Version '9' for 'driver' was not found."]
+    install = Answer(100, "", "E: Version '9' for 'driver' was not found\nE: Version '9' for 'utils' was not found\n")
+    assert resolve(REQUEST, apt(install=install)).problems == ["no repository has version 9 of driver, utils."]
+
+
+def test_package_that_no_repository_has() -> None:
+    install = Answer(100, "", "E: Unable to locate package driver\n")
+    assert resolve(REQUEST, apt(install=install)).problems == ["no repository has driver."]
 
 
 def test_unmet_dependencies_are_named_first() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.heterogpu.inference.plugins.plugin_utils._preflight import findings
+from ansible_collections.heterogpu.inference.plugins.plugin_utils._preflight import errors_text, findings
 
 
 def observed(**changes: Any) -> dict[str, Any]:
@@ -102,3 +102,11 @@ def test_unknown_facts_are_no_difference() -> None:
 def test_errors_come_before_warnings() -> None:
     state = observed(system="centos-7", packages={"problems": [], "remove": ["old"], "space": []})
     assert [finding["severity"] for finding in findings("a", state)] == ["error", "warning"]
+
+
+def test_common_errors_are_said_once_and_warnings_not_at_all() -> None:
+    def finding(node: str, severity: str, reason: str) -> dict[str, str]:
+        return {"node": node, "severity": severity, "check": "x", "reason": reason, "remedy": "Do it."}
+
+    all_findings = [finding("a", "error", "One."), finding("b", "error", "One."), finding("b", "error", "Two."), finding("c", "warning", "Three.")]
+    assert errors_text(all_findings) == "a, b: One. Do it. b: Two. Do it."
