@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterator, Optional
+from collections.abc import Iterator
+from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
@@ -15,7 +16,7 @@ from ansible.plugins.action import ActionBase
 class ActionModule(ActionBase):
     _requires_connection = True
 
-    def run(self, tmp: Optional[str] = None, task_vars: Optional[dict[str, Any]] = None) -> dict[str, Any]:
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         arguments = dict(self._task.args)
         files = list(arguments.get("files") or [])

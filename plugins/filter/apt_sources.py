@@ -38,7 +38,6 @@ _value:
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.heterogpu.inference.plugins.plugin_utils._apt_sources import RepositoryError, deb822
 
 

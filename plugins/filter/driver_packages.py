@@ -55,13 +55,12 @@ _value:
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.heterogpu.inference.plugins.plugin_utils._driver_packages import PackageTableError
 from ansible_collections.heterogpu.inference.plugins.plugin_utils._driver_packages import driver_packages as look_up
 
 
 def driver_packages(
-    version: str, system: str, source: str = "ubuntu", flavour: str = "proprietary", nvswitch: bool = False, explain: bool = False
+    version: str, *, system: str, source: str = "ubuntu", flavour: str = "proprietary", nvswitch: bool = False, explain: bool = False
 ) -> dict[str, Any]:
     try:
         return {**look_up(system, source, version, flavour, nvswitch), "problem": ""}

@@ -38,7 +38,6 @@ _value:
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.heterogpu.inference.plugins.plugin_utils._preflight import findings
 
 
@@ -46,7 +45,9 @@ def preflight_findings(observed: dict[str, Any], node: str) -> list[dict[str, st
     try:
         return findings(node, observed)
     except (KeyError, TypeError, ValueError) as error:
-        raise AnsibleFilterError(f"The inventory of {node} is malformed: {type(error).__name__} {error}; compare it with docs/inventory.md.") from None
+        raise AnsibleFilterError(
+            f"The inventory of {node} is malformed: {type(error).__name__} {error}; compare it with docs/inventory.md."
+        ) from None
 
 
 class FilterModule:

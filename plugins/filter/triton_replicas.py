@@ -49,11 +49,12 @@ _value:
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.heterogpu.inference.plugins.plugin_utils._triton_files import DeviceError, resolve
 
 
-def triton_replicas(replicas: list[dict[str, Any]], node: str, gpus: list[dict[str, Any]], allow_missing: bool = False) -> list[dict[str, Any]]:
+def triton_replicas(
+    replicas: list[dict[str, Any]], node: str, gpus: list[dict[str, Any]], allow_missing: bool = False
+) -> list[dict[str, Any]]:
     try:
         return resolve(replicas, node, gpus, allow_missing)
     except DeviceError as error:

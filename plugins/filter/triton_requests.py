@@ -44,7 +44,6 @@ _value:
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.heterogpu.inference.plugins.plugin_utils._reference_models import exchange
 
 

@@ -10,8 +10,9 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Optional, Sequence
+from typing import Any
 
 _INSTALL = re.compile(r"^Inst (?P<name>\S+)(?: \[(?P<old>[^\]]+)\])? \((?P<new>\S+) ")
 _REMOVE = re.compile(r"^Remv (?P<name>\S+) ")
@@ -32,7 +33,7 @@ class AptRequest:
 class PackageChange:
     name: str
     version: str
-    installed_version: Optional[str]
+    installed_version: str | None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -94,7 +95,9 @@ def _resolve_in(root: str, request: AptRequest, apt: Apt) -> AptPlan:
     plan.problems.extend(_complaints(update))
     if plan.problems:
         return plan
-    simulation = apt.run("apt-get", "install", "-q", "--simulate", "--no-install-recommends", "--allow-downgrades", *everything, *request.packages)
+    simulation = apt.run(
+        "apt-get", "install", "-q", "--simulate", "--no-install-recommends", "--allow-downgrades", *everything, *request.packages
+    )
     if simulation.status != 0:
         plan.problems.extend(_complaints(simulation) or [f"apt-get ended with status {simulation.status}."])
         return plan

@@ -12,8 +12,9 @@ import os
 import pwd
 import stat
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional, Sequence
+from typing import Any
 
 
 class FileSetError(Exception):
@@ -55,10 +56,10 @@ class Step:
     """One file to write (after is set) or to remove (after is None)."""
 
     path: str
-    before: Optional[bytes]
-    before_attributes: Optional[Attributes]
-    after: Optional[bytes]
-    after_attributes: Optional[Attributes]
+    before: bytes | None
+    before_attributes: Attributes | None
+    after: bytes | None
+    after_attributes: Attributes | None
 
     def diff(self) -> dict[str, str]:
         return {
@@ -116,14 +117,15 @@ def apply(steps: Sequence[Step]) -> None:
         for folder in reversed(made_folders):
             _remove_if_empty(folder)
         raise FileSetError(
-            f"The file {current} could not be written ({error.strerror}); no file was changed. Free space or repair the file system and run again."
+            f"The file {current} could not be written ({error.strerror}); no file was changed. "
+            "Free space or repair the file system and run again."
         ) from error
     for step in done:
         if step.after is None:
             _remove_if_empty(os.path.dirname(step.path))
 
 
-def _read(path: str) -> tuple[Optional[bytes], Optional[Attributes]]:
+def _read(path: str) -> tuple[bytes | None, Attributes | None]:
     try:
         status = os.lstat(path)
         if not stat.S_ISREG(status.st_mode):
@@ -179,7 +181,7 @@ def _remove_if_empty(folder: str) -> None:
         return
 
 
-def _describe(attributes: Optional[Attributes]) -> str:
+def _describe(attributes: Attributes | None) -> str:
     if attributes is None:
         return " (absent)"
     return f" (mode {attributes.mode:04o}, uid {attributes.uid}, gid {attributes.gid})"

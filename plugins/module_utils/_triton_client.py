@@ -12,8 +12,9 @@ import math
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Optional, Sequence
+from typing import Any
 
 _REQUEST_TIMEOUT_S = 10
 _POLL_INTERVAL_S = 0.5
@@ -40,7 +41,7 @@ class Answer:
     name: str
     ready: bool = False
     outputs: dict[str, list[Any]] = field(default_factory=dict)
-    problem: Optional[str] = None
+    problem: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,8 +53,8 @@ def check(requests: Sequence[Request], timeout_s: float) -> list[Answer]:
     for request, answer in zip(requests, answers):
         if not answer.ready:
             answer.problem = (
-                f"Model {request.model} of replica {request.name} was not ready at {request.url} within {timeout_s:g} seconds ({answer.problem}); "
-                f"read the server's log with journalctl -u triton@{request.name}."
+                f"Model {request.model} of replica {request.name} was not ready at {request.url} within {timeout_s:g} seconds "
+                f"({answer.problem}); read the server's log with journalctl -u triton@{request.name}."
             )
         elif request.inputs:
             _ask(request, answer)
@@ -71,7 +72,7 @@ def _await_ready(requests: Sequence[Request], answers: Sequence[Answer], deadlin
         time.sleep(_POLL_INTERVAL_S)
 
 
-def _is_ready(request: Request) -> tuple[bool, Optional[str]]:
+def _is_ready(request: Request) -> tuple[bool, str | None]:
     """The server's own ready URL stays 200 when its model is gone, so the model's is asked."""
     try:
         with _OPENER.open(f"{request.model_url}/ready", timeout=_REQUEST_TIMEOUT_S):
@@ -98,11 +99,14 @@ def _ask(request: Request, answer: Answer) -> None:
     answer.problem = _difference(request, answer.outputs)
 
 
-def _difference(request: Request, outputs: dict[str, list[Any]]) -> Optional[str]:
+def _difference(request: Request, outputs: dict[str, list[Any]]) -> str | None:
     for name, expected in request.expected.items():
         got = outputs.get(name)
         if got is None or len(got) != len(expected) or not all(_equal(a, b, request.tolerance) for a, b in zip(got, expected)):
-            return f"Replica {request.name} answered {name} = {got} where {expected} is right; its model {request.model} or its device is not the declared one."
+            return (
+                f"Replica {request.name} answered {name} = {got} where {expected} is right; "
+                f"its model {request.model} or its device is not the declared one."
+            )
     return None
 
 

@@ -128,7 +128,6 @@ space:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import Apt, AptRequest, resolve
 from ansible_collections.heterogpu.inference.plugins.module_utils._free_space import SpaceNeed, compare
 

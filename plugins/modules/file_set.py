@@ -104,7 +104,6 @@ removed_files:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.heterogpu.inference.plugins.module_utils._file_set import FileSetError, WantedFile, apply, plan
 
 _FILE = {

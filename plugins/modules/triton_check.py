@@ -93,7 +93,6 @@ servers:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.heterogpu.inference.plugins.module_utils._triton_client import Request, check
 
 _SERVER = {

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 _REQUIRED = ("name", "uris", "suites", "key")
 

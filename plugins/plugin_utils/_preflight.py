@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any
 
 _MINIMUM_PYTHON = (3, 9)
 # R580 is the last branch with Volta, and the open kernel modules need a GSP, which Volta lacks.
@@ -62,7 +63,12 @@ def _system(observed: Observed) -> Iterator[Details]:
 def _python(observed: Observed) -> Iterator[Details]:
     version = observed["python"]["version"]
     if (version["major"], version["minor"]) < _MINIMUM_PYTHON:
-        yield "error", "python", f"Python {version['major']}.{version['minor']} is too old.", "Install Python 3.9 or newer and set ansible_python_interpreter."
+        yield (
+            "error",
+            "python",
+            f"Python {version['major']}.{version['minor']} is too old.",
+            "Install Python 3.9 or newer and set ansible_python_interpreter.",
+        )
 
 
 def _hardware(observed: Observed) -> Iterator[Details]:

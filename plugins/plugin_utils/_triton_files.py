@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping, Optional, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 ENVIRONMENT_FOLDER = "/etc/heterogpu/triton"
 _HEADER = "# Managed by heterogpu.inference; changes made here are lost.\n"
@@ -50,20 +51,20 @@ def _uuids(replica: Replica, node: str, gpus: Mapping[str, Mapping[str, Any]], a
         uuid = _instance_uuid(device, gpu) if "profile" in device else _whole_gpu_uuid(gpu)
         if uuid is None and not allow_missing:
             raise DeviceError(
-                f"Replica {replica['name']} needs {device_key(node, device)}, which does not exist now; declare it in mig_geometry_selections "
-                f"and run the mig role, or correct triton_replicas."
+                f"Replica {replica['name']} needs {device_key(node, device)}, which does not exist now; "
+                "declare it in mig_geometry_selections and run the mig role, or correct triton_replicas."
             )
         yield uuid or f"UUID-of-{address}"
 
 
-def _instance_uuid(device: Mapping[str, Any], gpu: Mapping[str, Any]) -> Optional[str]:
+def _instance_uuid(device: Mapping[str, Any], gpu: Mapping[str, Any]) -> str | None:
     for instance in (gpu.get("mig") or {}).get("instances") or []:
         if instance["profile"] == device["profile"] and instance["start"] == int(device["start"]):
             return instance.get("uuid")
     return None
 
 
-def _whole_gpu_uuid(gpu: Mapping[str, Any]) -> Optional[str]:
+def _whole_gpu_uuid(gpu: Mapping[str, Any]) -> str | None:
     """A GPU in MIG mode runs nothing outside of its instances."""
     if (gpu.get("mig") or {}).get("mode_current") in (True, 1, "enabled"):
         return None

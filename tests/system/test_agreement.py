@@ -47,7 +47,10 @@ print(json.dumps({"driver": text(nvmlSystemGetDriverVersion()), "gpus": gpus}))
 def test_both_clients_agree(nodes: dict[str, Node], name: str) -> None:
     node = nodes[name]
     seen = json.loads(node.run("python3 -", stdin=inspect.getsource(pynvml) + PROBE))
-    rows = [line.split(", ") for line in node.run("nvidia-smi --query-gpu=uuid,name,memory.total,mig.mode.current --format=csv,noheader,nounits").splitlines()]
+    rows = [
+        line.split(", ")
+        for line in node.run("nvidia-smi --query-gpu=uuid,name,memory.total,mig.mode.current --format=csv,noheader,nounits").splitlines()
+    ]
     assert rows == [[gpu["uuid"], gpu["name"], str(gpu["memory"]), gpu["mode"]] for gpu in seen["gpus"]]
     listed = re.findall(r"UUID: (MIG-[0-9a-f-]+)", node.run("nvidia-smi -L"))
     assert listed == [uuid for gpu in seen["gpus"] for uuid in gpu["migs"]]

@@ -84,7 +84,10 @@ def test_hanging_driver_ends_in_bounded_time(nodes: dict[str, Node], faults: Any
 
 def test_geometry_without_a_driver(nodes: dict[str, Node]) -> None:
     node = nodes["a100-2"]
-    node.run("systemctl stop heterogpu-triton.target nvidia-fabricmanager nvidia-persistenced; modprobe -r nvidia_uvm nvidia_drm nvidia_modeset; modprobe -r nvidia")
+    node.run(
+        "systemctl stop heterogpu-triton.target nvidia-fabricmanager nvidia-persistenced; "
+        "modprobe -r nvidia_uvm nvidia_drm nvidia_modeset; modprobe -r nvidia"
+    )
     try:
         with Untouched([node]):
             run = playbook("playbooks/base.yml", "--tags", "mig", limit="a100-2")
@@ -93,5 +96,3 @@ def test_geometry_without_a_driver(nodes: dict[str, Node]) -> None:
     finally:
         restored = playbook(SITE, limit="a100-2")
     assert restored.status == 0, restored.failure
-
-

@@ -18,7 +18,12 @@ FREE_ACTIONS = {"set_fact", "assert", "debug", "fail", "meta", "import_tasks", "
 
 
 def sandbox(name: str) -> None:
-    command = ["ansible-playbook", str(ROOT / "tests/sandbox/playbooks" / name), "-e", f"sandbox_mix={ROOT}/tests/sandbox/mixes/default.yml"]
+    command = [
+        "ansible-playbook",
+        str(ROOT / "tests/sandbox/playbooks" / name),
+        "-e",
+        f"sandbox_mix={ROOT}/tests/sandbox/mixes/default.yml",
+    ]
     subprocess.run(command, cwd=ROOT, env=ansible_environment(), check=True, capture_output=True)
 
 

@@ -54,7 +54,10 @@ def serve(name: str, inputs: list[dict[str, Any]]) -> Response:
     spec.loader.exec_module(module)
     model = module.TritonPythonModel()
     model.initialize({})
-    request = {tensor["name"]: Tensor(tensor["name"], np.array(tensor["data"], dtype=TYPES[tensor["datatype"]]).reshape(tensor["shape"])) for tensor in inputs}
+    request = {
+        tensor["name"]: Tensor(tensor["name"], np.array(tensor["data"], dtype=TYPES[tensor["datatype"]]).reshape(tensor["shape"]))
+        for tensor in inputs
+    }
     [response] = model.execute([request])
     return response
 

@@ -22,7 +22,9 @@ def test_unit_runs_without_root(host: Host, replica: str) -> None:
 
 def test_all_replicas_start_at_boot(host: Host) -> None:
     assert host.service("heterogpu-triton.target").is_enabled
-    assert set(host.check_output("systemctl show -P Wants heterogpu-triton.target").split()) == {f"triton@{name}.service" for name in REPLICAS}
+    assert set(host.check_output("systemctl show -P Wants heterogpu-triton.target").split()) == {
+        f"triton@{name}.service" for name in REPLICAS
+    }
 
 
 @pytest.mark.parametrize(("model", "port"), REPLICAS.values())

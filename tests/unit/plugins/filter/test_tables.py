@@ -37,7 +37,12 @@ def test_row_counts_what_was_done() -> None:
 
 
 def test_answer_shows_the_first_values_of_the_first_output() -> None:
-    replica = {"device": {"pci_address": "0000:07:00.0", "profile": "3g.40gb", "start": 4}, "service": "chat", "http_port": 8000, "numa_node": 1}
+    replica = {
+        "device": {"pci_address": "0000:07:00.0", "profile": "3g.40gb", "start": 4},
+        "service": "chat",
+        "http_port": 8000,
+        "numa_node": 1,
+    }
     [row] = triton_rows([replica], "a", "192.0.2.1", [{"outputs": {"scores": [0.123456, 1, 2, 3, 4], "device": ["MIG-x"]}}])
     assert row == {
         "node": "a",

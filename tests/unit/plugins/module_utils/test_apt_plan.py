@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from typing import Optional
-
 from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import Answer, Apt, AptRequest, PackageChange, resolve
 
 SIMULATION = """\
@@ -38,7 +36,7 @@ class FakeApt(Apt):
         return self.answers.get(key, Answer(0, "", ""))
 
 
-def apt(installed: str = "", update: Optional[Answer] = None, install: Optional[Answer] = None) -> FakeApt:
+def apt(installed: str = "", update: Answer | None = None, install: Answer | None = None) -> FakeApt:
     return FakeApt(
         {
             "dpkg-query -W": Answer(0, installed, ""),
@@ -79,7 +77,9 @@ def test_package_that_no_repository_has() -> None:
 
 def test_unmet_dependencies_are_named_first() -> None:
     output = "The following packages have unmet dependencies:\n driver : Depends: library (= 2) but 1 is to be installed\n"
-    problems = resolve(REQUEST, apt(install=Answer(100, output, "E: Unable to correct problems, you have held broken packages.\n"))).problems
+    problems = resolve(
+        REQUEST, apt(install=Answer(100, output, "E: Unable to correct problems, you have held broken packages.\n"))
+    ).problems
     assert problems[0] == "driver : Depends: library (= 2) but 1 is to be installed."
 
 

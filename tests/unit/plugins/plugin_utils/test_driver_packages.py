@@ -27,7 +27,9 @@ def test_everything_installed_is_pinned_at_the_exact_version(system: str, source
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_fabric_manager_only_with_nvswitch(system: str) -> None:
     def fabric(nvswitch: bool) -> bool:
-        return any("fabricmanager" in package for package in driver_packages(system, "nvidia", "580.95.05", "proprietary", nvswitch)["install"])
+        return any(
+            "fabricmanager" in package for package in driver_packages(system, "nvidia", "580.95.05", "proprietary", nvswitch)["install"]
+        )
 
     assert fabric(True)
     assert not fabric(False)

@@ -108,5 +108,10 @@ def test_common_errors_are_said_once_and_warnings_not_at_all() -> None:
     def finding(node: str, severity: str, reason: str) -> dict[str, str]:
         return {"node": node, "severity": severity, "check": "x", "reason": reason, "remedy": "Do it."}
 
-    all_findings = [finding("a", "error", "One."), finding("b", "error", "One."), finding("b", "error", "Two."), finding("c", "warning", "Three.")]
+    all_findings = [
+        finding("a", "error", "One."),
+        finding("b", "error", "One."),
+        finding("b", "error", "Two."),
+        finding("c", "warning", "Three."),
+    ]
     assert errors_text(all_findings) == "a, b: One. Do it. b: Two. Do it."

@@ -64,7 +64,9 @@ def test_files_bind_device_ports_and_numa_node() -> None:
     resolved = resolve([replica({"gpus": ["0000:bd:00.0"]}, numa_node=1, cpus="16-31")], "a100-1", GPUS)
     environment, placement = files(resolved)
     assert environment["path"] == "/etc/heterogpu/triton/chat-0.env"
-    assert {"NVIDIA_VISIBLE_DEVICES=GPU-b", "CUDA_VISIBLE_DEVICES=GPU-b", "HTTP_PORT=8000", "MODEL=token_scorer"} <= set(environment["content"].splitlines())
+    assert {"NVIDIA_VISIBLE_DEVICES=GPU-b", "CUDA_VISIBLE_DEVICES=GPU-b", "HTTP_PORT=8000", "MODEL=token_scorer"} <= set(
+        environment["content"].splitlines()
+    )
     assert placement["content"].splitlines()[1:] == ["[Service]", "CPUAffinity=16-31", "NUMAPolicy=bind", "NUMAMask=1"]
 
 
