@@ -28,10 +28,10 @@ _value:
   elements: dict
 """
 
-from collections.abc import Callable, Mapping  # noqa: E402 - imports follow DOCUMENTATION, as ansible requires
-from typing import Any  # noqa: E402
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from ansible.errors import AnsibleFilterError  # noqa: E402
+from ansible.errors import AnsibleFilterError
 
 KEYS = ("name", "service", "service_class", "model", "http_port", "grpc_port", "metrics_port", "numa_node", "cpus")
 

@@ -13,6 +13,13 @@ from ._catalog import Catalog, GpuModel, MigProfile, Rule, version
 from ._entities import Node, Service, Settings
 from ._fit import Fit, fit
 
+# The variable behind each fact of a node that a rule may limit.
+NODE_VARIABLE_OF = {
+    "driver_branch": "gpu_driver_branch",
+    "driver_flavour": "gpu_driver_flavour",
+    "cuda_version": "cuda_version",
+    "triton_image": "triton_image_tag",
+}
 POWERS = (1, 2, 4, 8, 16)
 
 
@@ -67,15 +74,24 @@ def device_text(model: GpuModel, profile: MigProfile | None, gpus: int, share: i
     if profile:
         return f"{profile.name} on {model.key}"
     if share:
-        return f"1/{share} of a {model.key}"
+        return f"1/{share} of {article(model)} {model.key}"
     return f"{gpus} x {model.key}"
 
 
-def node_problems(node: Node, catalog: Catalog, settings: Settings) -> list[Rule]:
-    """Return the rules that a node breaks by itself, whatever is to run there."""
+def article(model: GpuModel) -> str:
+    """The article of a model's name: an A100, an H100, a V100."""
+    return "an" if model.key[:1].upper() in "AHLR" else "a"
+
+
+def node_problems(node: Node, catalog: Catalog, settings: Settings) -> list[tuple[Rule, str]]:
+    """Return the rules that a node breaks by itself, whatever is to run there, each with the value that breaks it."""
     facts = _node_facts(node, catalog, settings)
     capabilities = {gpu.model.compute_capability for gpu in node.gpus}
-    return [rule for rule in catalog.rules if rule.subject == "node" and any(rule.broken(capability, facts) for capability in capabilities)]
+    return [
+        (rule, f"{NODE_VARIABLE_OF[rule.fact]} is {facts[rule.fact]}")
+        for rule in catalog.rules
+        if rule.subject == "node" and any(rule.broken(capability, facts) for capability in capabilities)
+    ]
 
 
 class Finder:
@@ -117,9 +133,14 @@ class Finder:
         found.obstacles.sort(key=lambda obstacle: (obstacle.weight, obstacle.code, obstacle.sentence))
         return found
 
-    def smallest(self, service: Service, models: Iterable[GpuModel]) -> Option | None:
-        """Return the smallest device of these GPU models that would host the service, whatever it asked for."""
-        options = [option for model in models for option in self._every(service, model, 8) if option.fit.fits]
+    def smallest(self, service: Service, nodes: Iterable[Node]) -> Option | None:
+        """Return the smallest device of these nodes that would host the service, whatever it asked for."""
+        largest: dict[str, tuple[GpuModel, int]] = {}
+        for node in nodes:
+            for model in {gpu.model.key: gpu.model for gpu in node.gpus if not gpu.excluded}.values():
+                known = largest.get(model.key, (model, 0))[1]
+                largest[model.key] = (model, max(known, _largest_set(node, model, service.allow_pcie)))
+        options = [option for model, size in largest.values() for option in self._every(service, model, size) if option.fit.fits]
         return min(options, key=lambda option: (option.memory_mib, option.gpus, option.model.key, option.text()), default=None)
 
     # --- one service on one make of node ---------------------------------------------------------
@@ -156,10 +177,11 @@ class Finder:
         return [
             Obstacle(
                 f"rule:{rule.id}",
-                f"{rule.sentence} A {model.key} has {model.compute_capability[0]}.{model.compute_capability[1]}.",
+                f"{rule.sentence}{_capability_text(rule, model)}",
                 rule.remedy,
                 (("gpu_model", model.key), ("rule", rule.id), ("source", rule.source)),
-                weight=1,
+                # What the GPU can never do is said before what another version would do.
+                weight=4 if rule.below or rule.at_least else 5,
             )
             for rule in self._catalog.rules
             if rule.subject == "service" and rule.broken(model.compute_capability, facts)
@@ -183,7 +205,7 @@ class Finder:
                     "tensor_parallel_over_mig",
                     f"Tensor parallelism over {service.tensor_parallel} GPUs needs whole GPUs with MIG off: "
                     "instances have no path to each other.",
-                    f"Ask for device: {{gpus: {service.tensor_parallel}}}, or set tensor_parallel: 1.",
+                    "Set tensor_parallel: 1 or ask for whole GPUs.",
                     (("tensor_parallel", service.tensor_parallel), ("profiles", list(names))),
                     weight=0,
                 )
@@ -194,7 +216,7 @@ class Finder:
             obstacles.append(
                 Obstacle(
                     "no_such_profile",
-                    f"A {model.key} has no MIG profile {' or '.join(names)}; "
+                    f"{article(model).capitalize()} {model.key} has no MIG profile {' or '.join(names)}; "
                     f"it has {', '.join(profile.name for profile in model.mig_profiles)}.",
                     "Ask for one of these profiles.",
                     (("gpu_model", model.key), ("profiles", list(names))),
@@ -250,7 +272,7 @@ class Finder:
                 ("tokens", got.tokens),
                 ("needed_tokens", got.needed_tokens),
             ),
-            weight=2,
+            weight=1,
         )
 
 
@@ -290,15 +312,14 @@ def _split_obstacle(service: Service, model: GpuModel, gpus: int, largest: int) 
             f"{service.model.name} has {heads} attention heads, which {gpus} GPUs do not divide.",
             f"Ask for {' or '.join(str(count) for count in fitting)} GPUs.",
             (("attention_heads", heads), ("gpus", gpus)),
-            weight=1,
+            weight=0,
         )
     if gpus > largest:
         how = "in one node" if service.allow_pcie else "in one NVLink set"
-        way_out = "" if service.allow_pcie else " or set allow_pcie_tensor_parallel: true"
         return Obstacle(
             "set_too_small",
             f"A replica needs {gpus} x {model.key} {how}, but the largest such set has {largest}.",
-            f"Ask for device: {{gpus: {largest}}}{way_out}.",
+            "" if service.allow_pcie else "allow_pcie_tensor_parallel: true would lift this where the node has enough GPUs.",
             (("gpu_model", model.key), ("gpus", gpus), ("largest_set", largest)),
             weight=2,
         )
@@ -343,6 +364,13 @@ def _carried(image: str, catalog: Catalog) -> str | None:
     """The vLLM of an image; of an image that the table lacks, that of the next older one."""
     older = [tag for tag in catalog.vllm_by_image if version(tag) <= version(image)]
     return catalog.vllm_by_image[max(older, key=version)] if older else None
+
+
+def _capability_text(rule: Rule, model: GpuModel) -> str:
+    if not rule.below and not rule.at_least:
+        return ""
+    major, minor = model.compute_capability
+    return f" {article(model).capitalize()} {model.key} has {major}.{minor}."
 
 
 def _precision(service: Service) -> str:

@@ -20,7 +20,7 @@ from ._describe import Fault, Field, faults, number
 from ._entities import Device, Gpu, Hca, Inventory, Model, Node, NumaNode, Service, Settings
 from ._schema import BY_NAME, CLUSTER_VARIABLES, NODE_VARIABLES
 
-# Tells where a variable of a host (None: of all hosts) was written, such as "group_vars/a100.yml".
+# Tells in which file a variable of a host (None: of all hosts) was written; empty when that is not known.
 Where = Callable[[str, "str | None"], str]
 
 MAX_SHOWN = 50
@@ -49,8 +49,8 @@ class InventoryError(Exception):
         super().__init__("\n".join(lines))
 
 
-def nowhere(_variable: str, host: str | None) -> str:
-    return f"host {host}" if host else "the inventory"
+def nowhere(_variable: str, _host: str | None) -> str:
+    return ""
 
 
 def load(hosts: Iterable[Host], cluster: Mapping[str, Any], catalog: Catalog, where: Where = nowhere) -> Inventory:
@@ -63,15 +63,15 @@ def load(hosts: Iterable[Host], cluster: Mapping[str, Any], catalog: Catalog, wh
     services = reader.services(cluster, models, groups, {host.name for host in hosts})
     nodes = [reader.node(host, settings) for host in hosts]
     if not hosts:
-        reader.problems.append("The inventory has no node with GPUs; put at least one host into the group gpu_nodes.")
+        raise InventoryError(["The inventory has no node with GPUs; put at least one host into the group gpu_nodes."])
     if reader.problems:
-        raise InventoryError(reader.problems)
+        raise InventoryError(reader.merged())
     return Inventory(tuple(node for node in nodes if node), tuple(services), settings)
 
 
 class _Reader:
     def __init__(self, catalog: Catalog, where: Where):
-        self.problems: list[str] = []
+        self.problems: list[tuple[str, str, str]] = []  # file, host, sentence
         self._catalog = catalog
         self._where = where
         self._checked: dict[tuple[str, str], tuple[Fault, ...]] = {}
@@ -97,7 +97,21 @@ class _Reader:
         return not found, value
 
     def _problem(self, variable: str, host: str | None, sentence: str) -> None:
-        self.problems.append(f"{self._where(variable, host)}: {sentence}")
+        self.problems.append((self._where(variable, host), host or "", sentence))
+
+    def merged(self) -> list[str]:
+        """One line for each problem, however many hosts share the variable."""
+        hosts: dict[tuple[str, str], list[str]] = {}
+        for file, host, sentence in self.problems:
+            named = hosts.setdefault((file, sentence), [])
+            if host and host not in named:
+                named.append(host)
+        lines = []
+        for (file, sentence), named in hosts.items():
+            who = f"host{'s' if len(named) > 1 else ''} {_list(named)}" if named else ""
+            place = f"{file} ({who})" if file and who else file or who or "inventory"
+            lines.append(f"{place}: {sentence}")
+        return lines
 
     # --- all hosts ------------------------------------------------------------------------------
 
@@ -121,10 +135,13 @@ class _Reader:
     def models(self, variables: Mapping[str, Any]) -> dict[str, Model | None]:
         """Return the models by name; None for one that is declared but wrong."""
         name = "inference_models"
-        usable, value = self._value(BY_NAME[name], variables, None)
-        if not usable:
-            return {str(key): None for key in value} if isinstance(value, Mapping) else {}
-        return {key: self._model(key, entry) for key, entry in sorted(value.items())}
+        _usable, value = self._value(BY_NAME[name], variables, None)
+        if not isinstance(value, Mapping):
+            return {}
+        return {
+            str(key): self._model(str(key), entry) if _sound(BY_NAME[name], entry) else None
+            for key, entry in sorted(value.items(), key=str)
+        }
 
     def _model(self, name: str, entry: Mapping[str, Any]) -> Model | None:
         heads = _integer(entry["attention_heads"])
@@ -163,11 +180,12 @@ class _Reader:
         self, variables: Mapping[str, Any], models: Mapping[str, Model | None], groups: set[str], nodes: set[str]
     ) -> list[Service]:
         name = "inference_services"
-        usable, value = self._value(BY_NAME[name], variables, None)
-        if not usable:
+        _usable, value = self._value(BY_NAME[name], variables, None)
+        if not isinstance(value, list):
             return []
-        names = {str(entry["name"]) for entry in value}
-        found = [self._service(entry, models, groups, nodes, names) for entry in value]
+        # What is wrong with one service does not keep the others from being checked against the rest of the inventory.
+        names = {str(entry["name"]) for entry in value if isinstance(entry, Mapping) and "name" in entry}
+        found = [self._service(entry, models, groups, nodes, names) for entry in value if _sound(BY_NAME[name], entry)]
         return sorted((service for service in found if service), key=lambda service: service.name)
 
     def _service(
@@ -357,7 +375,7 @@ class _Reader:
             if gpu.pci_address in addresses:
                 self._problem("gpu_devices", host, f"gpu_devices has two GPUs at the PCI address {gpu.pci_address}; give each its own.")
             addresses.add(gpu.pci_address)
-        if addresses and len(addresses) < len(found) and not any("two GPUs" in problem for problem in self.problems):
+        if addresses and len(addresses) < len(found) and not any("two GPUs" in problem[2] for problem in self.problems):
             self._problem(
                 "gpu_devices", host, "gpu_devices gives pci_addresses for some GPUs only; give them for all GPUs of the node or for none."
             )
@@ -412,6 +430,11 @@ class _Reader:
 
 def _is_excluded(index: int, slot: str | None, excluded: set[str]) -> bool:
     return str(index) in excluded or (slot is not None and any(_address(entry) == slot for entry in excluded))
+
+
+def _sound(field: Field, entry: Any) -> bool:
+    """Whether an entry of a list or map is as described."""
+    return field.items is not None and not any(faults(field.items, entry))
 
 
 def _address(text: str) -> str:

@@ -43,10 +43,15 @@ class Plan:
     stopped: list[dict[str, str]] = field(default_factory=list)
     geometry_changes: list[dict[str, Any]] = field(default_factory=list)
     drained: list[str] = field(default_factory=list)
+    _drain_before: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
         return not self.document["refusals"]
+
+    def blocked(self) -> list[dict[str, Any]]:
+        """Services that draining a changed node would leave with too few replicas."""
+        return [{"node": node, **row} for node in self.drained for row in self._drain_before.get(node, ()) if not row["enough"]]
 
 
 def make_plan(inventory: Inventory, catalog: Catalog, in_force: InForce | None = None, limited: Iterable[str] | None = None) -> Plan:
@@ -62,7 +67,7 @@ class _Planning:
         self._finder = Finder(catalog, inventory.settings)
         self._services = {service.name: service for service in inventory.services}
         self._planned = [node for node in inventory.nodes if node.workload == "containers" and node.state != "absent"]
-        self._broken: dict[str, list[Rule]] = {}
+        self._broken: dict[str, list[tuple[Rule, str]]] = {}
         for node in self._planned:
             if rules := node_problems(node, catalog, inventory.settings):
                 self._broken[node.name] = rules
@@ -86,7 +91,7 @@ class _Planning:
             if found.any():
                 refusals.append(no_room(service, count, cluster, found, suggestions.get(name, ())))
             else:
-                refusals.append(no_device(service, count, found, self._finder, self._models()))
+                refusals.append(no_device(service, count, found, self._finder, self._planned))
         return self._write(kept, candidates, missing, refusals)
 
     # --- before placing ---------------------------------------------------------------------------
@@ -107,9 +112,6 @@ class _Planning:
         if found is None:
             found = self._layouts[model.key] = Layouts(model)
         return found
-
-    def _models(self) -> list[GpuModel]:
-        return list({gpu.model.key: gpu.model for node in self._planned for gpu in node.gpus}.values())
 
     def _wanted(self, kept: Kept) -> list[ReplicaId]:
         """Number the replicas that are missing: those that lost their device keep their name."""
@@ -221,8 +223,13 @@ class _Planning:
                     )
                     if name in self._in_force.nodes:
                         touched.add(name)
-        running = {record.node for record in self._in_force.replicas.values()}
-        plan.drained = sorted(touched & running)
+        # What counts while draining is what runs now, not what the plan will have.
+        running: dict[str, dict[str, int]] = {}
+        for (service, _number), record in self._in_force.replicas.items():
+            running.setdefault(record.node, {}).setdefault(service, 0)
+            running[record.node][service] += 1
+        plan._drain_before = drain_table(running, self._services)
+        plan.drained = sorted(touched & set(running))
         return plan
 
 

@@ -8,12 +8,12 @@ PRIVATE: internal to the collection, may change at any time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ._candidates import Candidates, Finder, Option
-from ._catalog import GpuModel, Rule
+from ._catalog import Rule
 from ._entities import Node, Service
 from ._mig_layouts import EMPTY, Layouts, add
 from ._repair import Move
@@ -38,16 +38,18 @@ class Refusal:
         return " ".join(part for part in (f"{self.subject}: {self.sentence}", self.remedy) if part)
 
 
-def node_refusals(broken: Mapping[str, Sequence[Rule]]) -> list[Refusal]:
+def node_refusals(broken: Mapping[str, Sequence[tuple[Rule, str]]]) -> list[Refusal]:
     """One refusal for each node and rule."""
     return [
-        Refusal(name, "node", f"rule:{rule.id}", rule.sentence, rule.remedy, data=(("rule", rule.id), ("source", rule.source)))
+        Refusal(
+            name, "node", f"rule:{rule.id}", f"{value}. {rule.sentence}", rule.remedy, data=(("rule", rule.id), ("source", rule.source))
+        )
         for name, rules in sorted(broken.items())
-        for rule in rules
+        for rule, value in rules
     ]
 
 
-def no_device(service: Service, missing: int, found: Candidates, finder: Finder, models: Iterable[GpuModel]) -> Refusal:
+def no_device(service: Service, missing: int, found: Candidates, finder: Finder, nodes: Sequence[Node]) -> Refusal:
     """A service that no kind of device can host."""
     first = found.obstacles[0]
     remedy = first.remedy
@@ -59,17 +61,23 @@ def no_device(service: Service, missing: int, found: Candidates, finder: Finder,
             small, key=lambda obstacle: (dict(obstacle.data)["needed_mib"] - dict(obstacle.data)["available_mib"], obstacle.sentence)
         )
         data = dict(first.data)
-        remedy = _smaller_need(service, data) + _larger_device(service, finder, models)
+        remedy = _smaller_need(service, data)
+    if first.code in {"does_not_fit", "set_too_small", "tensor_parallel_over_mig", "no_such_profile", "rule:mig"}:
+        remedy = f"{remedy} {_device_that_would_do(service, finder, nodes)}".strip()
     others = [{"code": obstacle.code, "sentence": obstacle.sentence} for obstacle in found.obstacles if obstacle is not first]
     return Refusal(
         service.name, "service", first.code, first.sentence, remedy, service.replicas, missing, (*data.items(), ("other_obstacles", others))
     )
 
 
-def _larger_device(service: Service, finder: Finder, models: Iterable[GpuModel]) -> str:
-    smallest = finder.smallest(service, models)
+def _device_that_would_do(service: Service, finder: Finder, nodes: Sequence[Node]) -> str:
+    admitted = [node for node in nodes if service.admits(node)]
+    smallest = finder.smallest(service, admitted)
     if smallest is None:
-        return "No device of this cluster would hold it; use a smaller or a quantized model."
+        elsewhere = finder.smallest(service, nodes)
+        if elsewhere is None:
+            return "No device of this cluster would hold it; use a smaller or a quantized model."
+        return f"No device of its nodes would hold it, but {elsewhere.text()} would: widen pool or nodes of the service."
     asked = f"{{mig: {smallest.profile.name}}}" if smallest.profile else f"{{gpus: {smallest.gpus}}}"
     return f"The smallest device here that would do is {smallest.text()}: device: {asked}."
 
@@ -77,7 +85,7 @@ def _larger_device(service: Service, finder: Finder, models: Iterable[GpuModel])
 def _smaller_need(service: Service, data: Mapping[str, Any]) -> str:
     requests = data["tokens"] // service.context_tokens
     if requests:
-        return f"With concurrent_requests: {requests} it would fit. "
+        return f"With concurrent_requests: {requests} it would fit."
     return ""
 
 
@@ -88,7 +96,7 @@ def no_room(service: Service, missing: int, cluster: Cluster, found: Candidates,
     )
     placed = service.replicas - missing
     nodes = [cluster.nodes[name] for name in sorted(found.options) if found.options[name] and cluster.nodes[name].accepts]
-    head = f"{missing} of {service.replicas} replicas have no place"
+    head = f"No place for {missing} of {service.replicas} replicas"
     data: list[tuple[str, Any]] = [("placed", placed), ("devices", [option.text() for option in options])]
     if moves:
         said = ", ".join(f"{_name(move)} from {device_key(cluster, move.before)} to {device_key(cluster, move.after)}" for move in moves)
@@ -97,7 +105,7 @@ def no_room(service: Service, missing: int, cluster: Cluster, found: Candidates,
             "service",
             "needs_moves",
             f"{head} unless running replicas move: {said}.",
-            f"Allow it with plan_max_moves: {len(moves)}, or set replicas: {placed}.",
+            f"Allow it with plan_max_moves: {len(moves)}, or {_fewer(service, missing)}.",
             service.replicas,
             missing,
             tuple(data),
@@ -120,7 +128,7 @@ def no_room(service: Service, missing: int, cluster: Cluster, found: Candidates,
 
 def _scarce(service: Service, missing: int, cluster: Cluster, nodes: list[NodeState], found: Candidates) -> tuple[str, str, str]:
     """Find out what the nodes lack: something of the host, tolerance for each other, or GPUs."""
-    lower = f"set replicas: {service.replicas - missing}"
+    lower = _fewer(service, missing)
     for field, code, words, unit in (
         ("cpus", "no_cpus", "", "CPUs"),
         ("memory_mib", "no_memory", " of host memory", "MiB"),
@@ -156,6 +164,11 @@ def _scarce(service: Service, missing: int, cluster: Cluster, nodes: list[NodeSt
     gpus = more * best.gpus if best.gpus else more
     extra = f"{gpus} more {best.model.key}" + (f", {best.gpus} in one NVLink set" if best.gpus > 1 and not service.allow_pcie else "")
     return "no_device_left", f"each needs {asked}, and none is left ({held}).", f"Add {extra}, or {lower}."
+
+
+def _fewer(service: Service, missing: int) -> str:
+    left = service.replicas - missing
+    return f"set replicas: {left}" if left else "leave the service out"
 
 
 def _kinds(found: Candidates) -> list[Option]:

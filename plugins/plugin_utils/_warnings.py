@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ._candidates import Candidates, Option
+from ._candidates import Candidates, Option, article
 from ._entities import Inventory, Service
 from ._mig_layouts import EMPTY
 from ._refusals import key_text
@@ -50,7 +50,7 @@ def _waste(service: Service, candidates: Candidates) -> Iterator[dict[str, Any]]
                 "code": "larger_than_needed",
                 "service": service.name,
                 "sentence": f"{service.name} asks for {' or '.join(service.device.mig)}, "
-                f"but on a {option.model.key} it would fit {best.name} as well.",
+                f"but on {article(option.model)} {option.model.key} it would fit {best.name} as well.",
             }
         if (
             len(named) == 1
@@ -62,7 +62,7 @@ def _waste(service: Service, candidates: Candidates) -> Iterator[dict[str, Any]]
                 "code": "wastes_a_slice",
                 "service": service.name,
                 "sentence": f"{service.name} asks for {named[0].name} only: two of them leave one of seven compute slices "
-                f"of a {option.model.key} unused. With mig: [{twin}, {named[0].name}] all seven are used.",
+                f"of {article(option.model)} {option.model.key} unused. With mig: [{twin}, {named[0].name}] all seven are used.",
             }
 
 

@@ -79,7 +79,7 @@ DEVICES = [
 
 
 @st.composite
-def service(draw: st.DrawFn, name: str, others: list[str], nodes: list[str], pools: list[str], most_replicas: int) -> dict[str, Any]:
+def service(draw: st.DrawFn, name: str, *, others: list[str], nodes: list[str], pools: list[str], most_replicas: int) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": name,
         "model": draw(st.sampled_from(["eight", "eight", "encoder", "encoder", "seventy"])),
@@ -119,6 +119,9 @@ def cluster(
     groups = {f"n{index}": ("gpu_nodes", kind) for index, (kind, _variables) in enumerate(drawn)}
     names = [f"s{index}" for index in range(draw(st.integers(1, most_services)))]
     pools = sorted({group for found in groups.values() for group in found})
-    services = [draw(service(name, names[:index], sorted(hosts), pools, most_replicas)) for index, name in enumerate(names)]
+    services = [
+        draw(service(name, others=names[:index], nodes=sorted(hosts), pools=pools, most_replicas=most_replicas))
+        for index, name in enumerate(names)
+    ]
     shared = {"inference_models": MODELS, "inference_services": services}
     return {name: shared | variables for name, variables in hosts.items()}, groups

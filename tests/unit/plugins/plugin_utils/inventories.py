@@ -24,8 +24,7 @@ class Source:
         self.files: dict[tuple[str, str | None], str] = {}
 
     def where(self, variable: str, host: str | None) -> str:
-        file = self.files.get((variable, host)) or self.files.get((variable, None)) or "the inventory"
-        return f"{file} (host {host})" if host else file
+        return self.files.get((variable, host)) or self.files.get((variable, None)) or ""
 
 
 def read(directory: Path) -> Source:

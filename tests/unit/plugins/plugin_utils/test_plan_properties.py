@@ -9,12 +9,11 @@ import json
 import random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 import checker
 import generated
 import planning
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 ORDINARY = settings(
     deadline=None, derandomize=True, max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
