@@ -1,0 +1,31 @@
+# Copyright (c) 2026, heterogpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Simulated nodes on the host: the driver's TEST build below a temporary root, driven by unmodified pynvml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from simulated import SimulatedNode, build_library
+
+
+@pytest.fixture
+def simulated_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Make a node: `simulated_node(gpus=["a100_80gb", "v100"], driver="580.95.05")`; pynvml in this process then talks to it."""
+    nodes: list[SimulatedNode] = []
+
+    def make(gpus: list[str], driver: str = "580.95.05", **hardware: Any) -> SimulatedNode:
+        node = SimulatedNode(tmp_path / f"node{len(nodes)}", gpus, driver, build_library(driver), **hardware)
+        for name, value in node.environment().items():
+            monkeypatch.setenv(name, value)
+        node.use_in_process()
+        nodes.append(node)
+        return node
+
+    yield make
+    for node in nodes:
+        node.forget_in_process()
