@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the container engine's configuration for the sandbox, and only for it: podman reads it through CONTAINERS_CONF.
 
-Nothing below /etc is touched. What the machine offers decides: a process without CAP_SYS_RESOURCE cannot raise limits,
+Nothing below /etc is touched. Prints what it changed. What the machine offers decides: a process without CAP_SYS_RESOURCE cannot raise limits,
 and crun does not start containers on hybrid cgroups (version 1 controllers beside an empty version 2 hierarchy).
 """
 
@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from pathlib import Path
 
 CAP_SYS_RESOURCE = 24
 NOFILE_WISHED = 1_048_576
 # Far more than a node needs; podman lowers its own limit, so that the controller's would be refused.
 NPROC_WISHED = 32_768
+
+# All containers draw on root's share of these. A node needs about six; the kernel's default of 128 ends at twenty nodes.
+INOTIFY_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
+INOTIFY_WISHED = 1024
 
 
 def cache() -> Path:
@@ -67,13 +72,32 @@ def configuration() -> str:
     )
 
 
-def main() -> None:
+def write_configuration() -> None:
+    """Write containers.conf unless it is right."""
     path = cache() / "engine" / "containers.conf"
     text = configuration()
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    print(f"Wrote {path}.")
+
+
+def raise_inotify_limit() -> None:
+    """Raise the running kernel's limit, which lasts until the machine starts again."""
+    present = int(INOTIFY_INSTANCES.read_text(encoding="ascii"))
+    if present >= INOTIFY_WISHED:
+        return
+    try:
+        INOTIFY_INSTANCES.write_text(f"{INOTIFY_WISHED}\n", encoding="ascii")
+    except OSError as error:
+        sys.exit(
+            f"The kernel allows {present} inotify instances and the sandbox needs up to {INOTIFY_WISHED}, but {INOTIFY_INSTANCES} "
+            f"cannot be written ({error.strerror}); raise it as the machine's administrator."
+        )
+    print(f"Raised {INOTIFY_INSTANCES} from {present} to {INOTIFY_WISHED}.")
 
 
 if __name__ == "__main__":
-    main()
+    write_configuration()
+    raise_inotify_limit()
