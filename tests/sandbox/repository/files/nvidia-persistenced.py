@@ -30,7 +30,14 @@ def set_persistence(mode):
 
 
 def hold(paths):
-    return [os.open(path, os.O_RDWR) for path in ["/dev/nvidiactl", *paths] if os.path.exists(path)]
+    """Open the device files for as long as the daemon runs."""
+    held = []
+    for path in ["/dev/nvidiactl", *paths]:
+        try:
+            held.append(os.open(path, os.O_RDWR))
+        except OSError as error:
+            print(f"{path} cannot be held open: {error.strerror}", file=sys.stderr)
+    return held
 
 
 def let_go_of_terminal():
