@@ -5,7 +5,7 @@ import sys
 
 sys.path.insert(0, "/usr/lib/nvidia-smi")
 
-from nvidia_smi.__main__ import main  # noqa: E402  (found through the path above)
+from nvidia_smi.__main__ import main
 
 if __name__ == "__main__":
     sys.exit(main())
