@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from ansible_collections.heterogpu.inference.plugins.filter.mig_layout import mig_layout
 from ansible_collections.heterogpu.inference.plugins.filter.site_row import site_row
 from ansible_collections.heterogpu.inference.plugins.filter.text_table import text_table
 from ansible_collections.heterogpu.inference.plugins.filter.triton_rows import triton_rows
@@ -53,3 +54,13 @@ def test_answer_shows_the_first_values_of_the_first_output() -> None:
         "numa_node": 1,
         "answer": "scores 0.1235 1 2 3 ...",
     }
+
+
+def test_layout_names_the_gpus_with_steps_only() -> None:
+    gpus = [
+        {"pci_address": "0000:07:00.0", "mig_mode": "enabled", "instances": [{"device": "4g.40gb@0"}, {"device": "3g.40gb@4"}]},
+        {"pci_address": "0000:0f:00.0", "mig_mode": "disabled", "instances": []},
+        {"pci_address": "0000:47:00.0", "mig_mode": "enabled", "instances": [{"device": "7g.80gb@0"}]},
+    ]
+    steps = [{"gpu": "0000:07:00.0"}, {"gpu": "0000:0f:00.0"}]
+    assert mig_layout({"gpus": gpus, "steps": steps}) == {"0000:07:00.0": "4g.40gb@0 + 3g.40gb@4", "0000:0f:00.0": "MIG off"}
