@@ -15,6 +15,9 @@ description:
   - Also compares the free space of file systems with what the packages and other declared consumers need.
 author:
   - heterogpu contributors (@heterogpu)
+extends_documentation_fragment:
+  - heterogpu.inference._attributes
+  - heterogpu.inference._attributes.info
 options:
   packages:
     description: What must be installed, as C(name=version) or C(name).
@@ -57,16 +60,6 @@ options:
     description: Seconds that one call of apt may take.
     type: int
     default: 120
-attributes:
-  check_mode:
-    description: Can run in check mode and return the changed status prediction without modifying the node.
-    support: full
-  diff_mode:
-    description: Returns what has changed or would change.
-    support: none
-  idempotent:
-    description: A second run with the same options reports no change.
-    support: full
 """
 
 EXAMPLES = r"""

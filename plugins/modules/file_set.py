@@ -14,6 +14,9 @@ description:
     When a replacement fails in the middle, the files replaced before are put back.
 author:
   - heterogpu contributors (@heterogpu)
+extends_documentation_fragment:
+  - heterogpu.inference._attributes
+  - heterogpu.inference._attributes.changing
 options:
   files:
     description: The files as they must be. Parent folders are created with mode C(0755).
@@ -66,16 +69,6 @@ options:
     type: list
     elements: str
     default: []
-attributes:
-  check_mode:
-    description: Can run in check mode and return the changed status prediction without modifying the node.
-    support: full
-  diff_mode:
-    description: Returns what has changed or would change.
-    support: full
-  idempotent:
-    description: A second run with the same options reports no change.
-    support: full
 """
 
 EXAMPLES = r"""

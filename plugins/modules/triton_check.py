@@ -14,6 +14,9 @@ description:
   - Changes nothing.
 author:
   - heterogpu contributors (@heterogpu)
+extends_documentation_fragment:
+  - heterogpu.inference._attributes
+  - heterogpu.inference._attributes.info
 options:
   servers:
     description: The servers to ask.
@@ -50,16 +53,6 @@ options:
     description: Seconds to wait for readiness of all models together.
     type: int
     default: 60
-attributes:
-  check_mode:
-    description: Can run in check mode and return the changed status prediction without modifying the node.
-    support: full
-  diff_mode:
-    description: Returns what has changed or would change.
-    support: none
-  idempotent:
-    description: A second run with the same options reports no change.
-    support: full
 """
 
 EXAMPLES = r"""
