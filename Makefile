@@ -63,7 +63,7 @@ lint: setup
 	@$(call step,Lint)
 	@yamllint --strict .
 	@ruff check .
-	@shellcheck $$(git grep --untracked -lE '^#!/bin/(ba)?sh' -- . ':!*.md')
+	@shellcheck --severity=warning $$(git grep --untracked -lE '^#!/bin/(ba)?sh' -- . ':!*.md')
 	@tests/sandbox/setup/types
 	@ansible-lint
 

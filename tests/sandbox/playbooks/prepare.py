@@ -79,10 +79,13 @@ def mac(address: str) -> str:
     return ":".join(f"{byte:02x}" for byte in b"\x02\x00" + ipaddress.ip_address(address).packed)
 
 
-def hosts_table(name: str, hosts: list[dict[str, Any]]) -> str:
-    """Text of /etc/hosts of one node."""
+def hosts_table(hosts: list[dict[str, Any]]) -> str:
+    """Text of /etc/hosts of every node."""
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
-    lines += [f"{host['address']} {host['name']}" + (" control" if index == 0 and host["name"] != "control" else "") for index, host in enumerate(hosts)]
+    for index, host in enumerate(hosts):
+        # The packages and wheels are at "control" in every sandbox.
+        alias = " control" if index == 0 and host["name"] != "control" else ""
+        lines.append(f"{host['address']} {host['name']}{alias}")
     return "\n".join(lines) + "\n"
 
 
@@ -150,7 +153,7 @@ def lay_out(mix_path: Path, image: str) -> dict[str, Any]:
         host_key = layout.key(folder / "ssh_host_ed25519_key", host["name"])
         known.append(f"{host['address']},{host['name']} {' '.join(host_key.split()[:2])}")
         layout.write(folder / "authorized_keys", f"{operator_key}\n")
-        layout.write(folder / "hosts", hosts_table(host["name"], hosts))
+        layout.write(folder / "hosts", hosts_table(hosts))
     layout.write(layout.folder / "known_hosts", "\n".join(known) + "\n")
     layout.write(layout.folder / "inventory" / "hosts.yml", inventory(layout, mix))
     compile_hardware(mix_path, layout)
@@ -170,8 +173,15 @@ def main() -> int:
     except MixError as error:
         print(error, file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"{error.filename} cannot be used: {error.strerror}; name an existing mix with --extra-vars sandbox_mix=PATH.", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        # The compiler and ssh-keygen have said what is wrong.
+        return int(error.returncode)
     except (KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-        print(f"The mix {mix_path} is malformed ({type(error).__name__}: {error}); compare it with tests/sandbox/mixes/default.yml.", file=sys.stderr)
+        reason = f"{type(error).__name__}: {error}"
+        print(f"The mix {mix_path} is malformed ({reason}); compare it with tests/sandbox/mixes/default.yml.", file=sys.stderr)
         return 1
     return 0
 

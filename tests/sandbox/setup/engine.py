@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes the container engine's configuration for the sandbox, and only for it: podman reads it through CONTAINERS_CONF.
 
-Nothing below /etc is touched. Prints what it changed. What the machine offers decides: a process without CAP_SYS_RESOURCE cannot raise limits,
-and crun does not start containers on hybrid cgroups (version 1 controllers beside an empty version 2 hierarchy).
+Nothing below /etc is touched. Prints what it changed. What the machine offers decides: a process without CAP_SYS_RESOURCE
+cannot raise limits, and crun does not start containers on hybrid cgroups (version 1 controllers beside an empty version 2
+hierarchy).
 """
 
 from __future__ import annotations
