@@ -1,0 +1,115 @@
+# Copyright (c) 2026, heterogpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""probe, plan, apply, verify of a node's MIG geometry. PRIVATE: internal to the collection, may change at any time.
+
+One source for the module and for whatever else brings a node into its declared geometry.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from ansible_collections.heterogpu.inference.plugins.module_utils import (
+    _bounded,
+    _lock,
+    _mig_apply,
+    _mig_declared,
+    _mig_diff,
+    _mig_probe,
+    _mig_select,
+    _mig_state,
+    _mig_steps,
+    _nvml,
+)
+from ansible_collections.heterogpu.inference.plugins.module_utils._errors import DriverHang, DriverUnavailable, Refused
+from ansible_collections.heterogpu.inference.plugins.module_utils._mig_state import Gpu
+
+
+@dataclass
+class Request:
+    """What is declared for the node, and what the controller knows of GPU models."""
+
+    geometry: list[dict[str, Any]]
+    unlisted: str = "keep"
+    allow_empty: bool = False
+    timeout: float = 60.0
+    nvml_source: Optional[str] = None
+    declared_models: list[dict[str, Any]] = field(default_factory=list)
+    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    model_names: dict[str, str] = field(default_factory=dict)
+
+
+Reset = Callable[[str], tuple[int, str]]
+
+
+def run(request: Request, check_mode: bool, reset: Reset) -> dict[str, Any]:
+    """The module's result. Every NVML call is made in a child process, so that a hanging driver cannot hang the caller."""
+    with nullcontext(None) if check_mode else _lock.exclusive(request.timeout) as descriptor:
+
+        def work(report: _bounded.Report) -> dict[str, Any]:
+            if descriptor is not None:
+                os.close(descriptor)  # a child that hangs must not keep later runs out
+            return _work(request, check_mode, report, reset)
+
+        try:
+            return _bounded.call(work, request.timeout, "was reading or changing the MIG geometry")
+        except DriverHang as error:
+            done = "; ".join(error.progress.get("done", []))
+            stands = f"Calls that had succeeded before: {done}. They were not taken back." if done else "Nothing was changed before that call."
+            raise DriverHang(f"{error} {stands}", error.progress) from None
+
+
+def _work(request: Request, check_mode: bool, report: _bounded.Report, reset: Reset) -> dict[str, Any]:
+    tables = _mig_declared.offers(request.tables)
+    report({"doing": "reading the GPUs", "done": []})
+    try:
+        nvml = _nvml.load(request.nvml_source)
+        with _nvml.Session(nvml):
+            gpus = _mig_probe.read(nvml, tables)
+    except DriverUnavailable as error:
+        if not (check_mode and request.declared_models and error.state in ("absent", "not_loaded")):
+            raise
+        gpus = _mig_declared.gpus(request.declared_models, tables, request.model_names)
+    declarations = _mig_select.declared(request.geometry, gpus, request.unlisted, request.allow_empty)
+    plans = _mig_steps.make(gpus, declarations)
+    result = _describe(plans, gpus)
+    if check_mode or not result["changed"]:
+        result["gpus"] = [_mig_state.as_result(_after(plans, gpu)) for gpu in gpus]
+        return result
+    _refuse_held(plans)
+    executor = _mig_apply.Executor(nvml, tables, report, reset)
+    now = executor.apply(plans)
+    result["reboot_required"] = bool(executor.waiting) or any(plan.waits_for_reboot for plan in plans)
+    result["gpus"] = [_mig_state.as_result(now[gpu.pci_address]) for gpu in gpus if gpu.pci_address in now]
+    return result
+
+
+def _describe(plans: list[_mig_steps.GpuPlan], gpus: list[Gpu]) -> dict[str, Any]:
+    steps = [one for plan in plans for one in plan.steps]
+    changing = [plan for plan in plans if plan.changes_mode]
+    return {
+        "changed": bool(steps),
+        "steps": steps,
+        "disruptive": any(plan.disruptive for plan in plans),
+        "reboot_required": any(plan.waits_for_reboot or (plan.gpu.passthrough and plan.changes_mode) for plan in plans),
+        "mode_changes": [plan.gpu.pci_address for plan in changing],
+        "holders": {plan.gpu.pci_address: list(plan.gpu.holders) for plan in changing if plan.gpu.holders},
+        "source": "declared" if any(gpu.source == "declared" for gpu in gpus) else "nvml",
+        "diff": _mig_diff.of(plans),
+    }
+
+
+def _after(plans: list[_mig_steps.GpuPlan], gpu: Gpu) -> Gpu:
+    return next((plan.after() for plan in plans if plan.gpu is gpu), gpu)
+
+
+def _refuse_held(plans: list[_mig_steps.GpuPlan]) -> None:
+    """A GPU that somebody has open cannot change its mode: say so before the first call."""
+    held = [f"{plan.gpu.label} is held by {', '.join(plan.gpu.holders)}" for plan in plans if plan.changes_mode and plan.gpu.holders]
+    if held:
+        raise Refused(f"MIG mode cannot change while a GPU is open: {'; '.join(held)}. Stop these processes (or drain the node) and run again. Nothing was changed.")
