@@ -71,7 +71,7 @@ unit: setup
 	@$(call step,Unit tests)
 	@pytest tests/unit
 
-simulation: repository
+simulation: setup
 	@$(call step,Modules against the simulated driver)
 	@pytest tests/simulation
 

@@ -174,7 +174,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"{error.filename} cannot be used: {error.strerror}; name an existing mix with --extra-vars sandbox_mix=PATH.", file=sys.stderr)
+        print(f"{error.filename} cannot be used: {error.strerror}; name an existing mix by sandbox_mix=PATH.", file=sys.stderr)
         return 1
     except subprocess.CalledProcessError as error:
         # The compiler and ssh-keygen have said what is wrong.
