@@ -70,6 +70,11 @@ class Candidates:
         return any(self.options.values())
 
 
+def versions_of(node: Node) -> tuple[Any, ...]:
+    """What decides, beside its GPUs, what a node can host."""
+    return (node.driver_branch, node.driver_flavour, node.cuda_version, node.triton_image)
+
+
 def device_text(model: GpuModel, profile: MigProfile | None, gpus: int, share: int) -> str:
     if profile:
         return f"{profile.name} on {model.key}"
@@ -149,7 +154,7 @@ class Finder:
         make = self._make.get(node.name)
         if make is None:
             gpus = tuple((gpu.model.key, gpu.nvlink_set) for gpu in node.gpus if not gpu.excluded)
-            make = self._make[node.name] = (gpus, node.driver_branch, node.driver_flavour, node.cuda_version, node.triton_image)
+            make = self._make[node.name] = (gpus, *versions_of(node))
         return make
 
     def _on(self, service: Service, node: Node) -> tuple[tuple[Option, ...], list[Obstacle]]:

@@ -121,10 +121,14 @@ def _expected(field: Field) -> str:
     if field.unit:
         words += f" in {field.unit}"
     if field.minimum is not None and field.maximum is not None:
-        words += f" from {field.minimum:g} to {field.maximum:g}"
+        words += f" from {figure(field.minimum)} to {figure(field.maximum)}"
     elif field.minimum is not None:
-        words += f" of {field.minimum:g} or more"
+        words += f" of {figure(field.minimum)} or more"
     return words
+
+
+def figure(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else f"{value:g}"
 
 
 def _number_faults(field: Field, value: Any, path: str) -> Iterator[Fault]:

@@ -21,6 +21,9 @@ from ._refusals import Refusal, device_key, key_text
 from ._state import Assignment, Cluster, GpuState, NodeState, ReplicaId, linked
 from ._sticky import SCHEMA, Record
 
+# A container with more goes over several lines, as does one that is longer than a line.
+MOST_KEYS = 12
+MOST_ENTRIES = 40
 WIDTH = 150
 
 
@@ -217,25 +220,31 @@ def render(document: Mapping[str, Any]) -> str:
     return _render(document, 0) + "\n"
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _render(value: Any, depth: int) -> str:
     if not isinstance(value, (dict, list)) or not value:
-        return json.dumps(value, ensure_ascii=False)
-    room = WIDTH - 2 * depth
+        return _encode(value)
     if not _long(value):
-        line = json.dumps(value, ensure_ascii=False)
-        if len(line) <= room:
+        line = _encode(value)
+        if len(line) <= WIDTH - 2 * depth:
             return line
-    pad, end = "  " * (depth + 1), "  " * depth
+    pad, end = "\n" + "  " * (depth + 1), "\n" + "  " * depth
     if isinstance(value, dict):
-        rows = [f"{json.dumps(key, ensure_ascii=False)}: {_render(entry, depth + 1)}" for key, entry in value.items()]
-        return "{\n" + ",\n".join(pad + row for row in rows) + f"\n{end}}}"
-    return "[\n" + ",\n".join(pad + _render(entry, depth + 1) for entry in value) + f"\n{end}]"
+        return "{" + ",".join([f'{pad}"{key}": {_render(entry, depth + 1)}' for key, entry in value.items()]) + end + "}"
+    return "[" + ",".join([pad + _render(entry, depth + 1) for entry in value]) + end + "]"
 
 
 def _long(value: Any) -> bool:
     """Whether a container is surely too long for a line, without writing it out."""
-    entries = list(value.values()) if isinstance(value, dict) else value
-    return len(entries) > 40 or any(isinstance(entry, (dict, list)) and len(entry) > 12 for entry in entries)
+    if isinstance(value, dict):
+        return len(value) > MOST_KEYS or any(isinstance(entry, (dict, list)) and len(entry) > MOST_KEYS for entry in value.values())
+    return (
+        len(value) > MOST_ENTRIES
+        or (len(value) > 1 and isinstance(value[0], dict))
+        or (isinstance(value[0], list) and len(value[0]) > MOST_KEYS)
+    )
 
 
 def plan_document(**parts: Any) -> dict[str, Any]:

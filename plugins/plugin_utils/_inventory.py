@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import _cpulist
@@ -61,7 +61,7 @@ def load(hosts: Iterable[Host], cluster: Mapping[str, Any], catalog: Catalog, wh
     settings = reader.settings(cluster)
     models = reader.models(cluster)
     services = reader.services(cluster, models, groups, {host.name for host in hosts})
-    nodes = [reader.node(host, settings) for host in hosts]
+    nodes = [reader.node(host) for host in hosts]
     if not hosts:
         raise InventoryError(["The inventory has no node with GPUs; put at least one host into the group gpu_nodes."])
     if reader.problems:
@@ -75,6 +75,7 @@ class _Reader:
         self._catalog = catalog
         self._where = where
         self._checked: dict[tuple[str, str], tuple[Fault, ...]] = {}
+        self._nodes: dict[str, Node] = {}
 
     # --- variables one by one -------------------------------------------------------------------
 
@@ -265,7 +266,21 @@ class _Reader:
 
     # --- one host -------------------------------------------------------------------------------
 
-    def node(self, host: Host, settings: Settings) -> Node | None:
+    def node(self, host: Host) -> Node | None:
+        """Return a node; hosts of a pool that share their variables are read once."""
+        own = {field.name: host.variables[field.name] for field in NODE_VARIABLES if field.name in host.variables}
+        text = json.dumps(own, sort_keys=True, default=repr)
+        known = self._nodes.get(text)
+        if known is None:
+            known = self._node(host)
+            if known is not None:
+                self._nodes[text] = known
+        if known is None:
+            return None
+        address = host.variables.get("ansible_host")
+        return replace(known, name=host.name, groups=tuple(sorted(host.groups)), address=str(address) if isinstance(address, str) else None)
+
+    def _node(self, host: Host) -> Node | None:
         before = len(self.problems)
         got: dict[str, Any] = {}
         for field in NODE_VARIABLES:
@@ -285,11 +300,12 @@ class _Reader:
                         f"{variable}[{entry[label]}].numa_node is {entry.get('numa_node', 0)}, which numa_nodes does not have.",
                     )
         volta = any(gpu.model.compute_capability < (7, 5) for gpu in gpus)
-        address = host.variables.get("ansible_host")
+        if len(self.problems) > before:
+            return None
         return Node(
             name=host.name,
-            groups=tuple(sorted(host.groups)),
-            address=str(address) if isinstance(address, str) else None,
+            groups=(),
+            address=None,
             state=got["node_state"],
             workload=got["node_workload"],
             gpus=tuple(gpus),

@@ -17,14 +17,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 
 from ._candidates import Candidates, Option
+from ._choose import Chooser
 from ._entities import Service
 from ._exact import fewest_moves, improve
-from ._repair import Move, Repair
+from ._repair import LARGE, Move, Repair
 from ._state import Assignment, Cluster, ReplicaId
 
 Wanted = list[ReplicaId]
 Snapshot = dict[ReplicaId, Assignment]
 
+MOST_SUGGESTED = 12  # moves of a suggestion: more than a person would want to read
 MOST_MOVES = 4  # for one more replica; beyond that, a person plans anew
 
 
@@ -34,7 +36,9 @@ class Placer:
     def __init__(self, cluster: Cluster, candidates: Mapping[str, Candidates], in_force: Iterable[ReplicaId]):
         self.cluster = cluster
         self._options = {name: found.options for name, found in candidates.items()}
-        self.repair = Repair(cluster, self._options, frozenset(in_force))
+        self.chooser = Chooser(cluster, self._options)
+        self.repair = Repair(self.chooser, frozenset(in_force))
+        self._large = sum(len(state.gpus) for state in cluster.nodes.values()) > LARGE
 
     def run(self, wanted: Sequence[ReplicaId]) -> Wanted:
         """Place as many as possible without moving what is in force; return those that found no place."""
@@ -71,6 +75,9 @@ class Placer:
                 else:
                     suggestions[name] = self._moves(accepted)
                     left.append(replica)
+                    if len(suggestions[name]) >= MOST_SUGGESTED:
+                        left += group[position + 1 :]
+                        break
             self._restore(accepted)
         return sorted(left), suggestions
 
@@ -127,30 +134,19 @@ class Placer:
 
     def _fill_service(self, service: Service, replicas: Wanted) -> Wanted:
         """Give each replica the best device left; only the node that was used last has to be looked at again."""
-        apart = self.cluster.apart[service.name]
-        heap = []
-        for node, options in self._options[service.name].items():
-            best = self._best(node, service, options, apart)
-            if best:
-                heap.append(best)
+        heap = [choice for node in self.chooser.options[service.name] if (choice := self.chooser.on_node(node, service))]
         heapify(heap)
         for position, replica in enumerate(replicas):
             if not heap:
                 return replicas[position:]
             _key, node, assignment = heap[0]
             self.cluster.place(replica, assignment)
-            best = self._best(node, service, self._options[service.name][node], apart)
-            if best:
-                heapreplace(heap, best)
+            following = self.chooser.on_node(node, service)
+            if following:
+                heapreplace(heap, following)
             else:
                 heappop(heap)
         return []
-
-    def _best(self, node: str, service: Service, options: tuple[Option, ...], apart: frozenset[str]):  # type: ignore[no-untyped-def]
-        if not options:
-            return None
-        found = min(self.cluster.nodes[node].choices(service, options, apart), default=None, key=lambda choice: choice[0])
-        return (found[0], node, found[1]) if found else None
 
     # --- when not everything has a place ---------------------------------------------------------
 
@@ -189,7 +185,7 @@ class Placer:
                 unplaced = self._make_room(unplaced)
                 if not set(unplaced) & set(admitted) and (best is None or len(unplaced) < best[0]):
                     best = (len(unplaced), self._snapshot(), unplaced)
-                if best and not best[0]:
+                if best and (not best[0] or self._large):
                     break
             assert best is not None  # leaving `admitted` where it is always works
             self._restore(best[1])

@@ -10,15 +10,16 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from ._candidates import Option
+from ._choose import Chooser
 from ._entities import Service
-from ._state import Assignment, Cluster, GpuState, NodeState, ReplicaId
+from ._state import Assignment, GpuState, NodeState, ReplicaId
 
-# Bounds of the search. Within them it is complete on small clusters and quick on large ones.
+# Bounds of the search: chains of evictions only on small clusters (where they are complete), and on large ones only
+# evictions of replicas for which there is a free device somewhere.
 TRIES = 48
-DEPTH = 2
 MOST_EVICTED = 4
-
-Options = Mapping[str, Mapping[str, tuple[Option, ...]]]
+SMALL = 24  # GPUs
+LARGE = 256
 
 
 class Move(NamedTuple):
@@ -41,16 +42,23 @@ class Eviction(NamedTuple):
 class Repair:
     """Makes room on a cluster. Replicas in force are moved only as far as the caller allows."""
 
-    def __init__(self, cluster: Cluster, options: Options, in_force: frozenset[ReplicaId]):
-        self.cluster = cluster
+    def __init__(self, chooser: Chooser, in_force: frozenset[ReplicaId]):
+        self.cluster = chooser.cluster
         self.in_force = in_force
-        self._options = options
+        self._chooser = chooser
+        gpus = sum(len(state.gpus) for state in self.cluster.nodes.values())
+        self._depth = 2 if gpus <= SMALL else 1
+        self._large = gpus > LARGE
+        self._groupings: dict[str, tuple[int, Any]] = {}
+        self._free_services: tuple[int, frozenset[str]] = (-1, frozenset())
 
     def make_room(self, replica: ReplicaId, max_moves: int) -> list[Move] | None:
         """Place the replica; return the moves this took, or None, with everything as it was, when there is no way."""
         before = {tenant: self.cluster.assignment(tenant) for tenant in self.in_force if tenant in self.cluster.where} if max_moves else {}
-        for budget in range(max_moves + 1):  # the fewest moves first
-            if self._place(replica, budget, DEPTH, frozenset((replica,))) is not None:
+        # Evictions are tried in the order of their moves; only chains can take more than it seems at first.
+        budgets = range(max_moves + 1) if self._depth > 1 else (max_moves,)
+        for budget in budgets:
+            if self._place(replica, budget, self._depth, frozenset((replica,))) is not None:
                 return sorted(
                     Move(tenant, assignment, self.cluster.assignment(tenant))
                     for tenant, assignment in before.items()
@@ -61,9 +69,9 @@ class Repair:
     def _place(self, replica: ReplicaId, budget: int, depth: int, settled: frozenset[ReplicaId]) -> int | None:
         """Place a replica, evicting others if need be; return the moves taken."""
         service = self.cluster.services[replica[0]]
-        best = self._best(service)
+        best = self._chooser.anywhere(service)
         if best:
-            self.cluster.place(replica, best)
+            self.cluster.place(replica, best[2])
             return 0
         if not depth:
             return None
@@ -73,16 +81,13 @@ class Repair:
                 return taken
         return None
 
-    def _best(self, service: Service, node: str | None = None) -> Assignment | None:
-        apart = self.cluster.apart[service.name]
-        nodes = self._options[service.name]
-        best = None
-        for name in (node,) if node else nodes:
-            if options := nodes.get(name):
-                for key, assignment in self.cluster.nodes[name].choices(service, options, apart):
-                    if best is None or (key, name) < best[0]:
-                        best = ((key, name), assignment)
-        return best[1] if best else None
+    def _with_free_devices(self) -> frozenset[str]:
+        """Services of which one more replica could be placed as things are."""
+        version, found = self._free_services
+        if version != self.cluster.version:
+            found = frozenset(name for name, service in self.cluster.services.items() if self._chooser.somewhere(service))
+            self._free_services = (self.cluster.version, found)
+        return found
 
     def _evict(self, replica: ReplicaId, eviction: Eviction, budget: int, depth: int, settled: frozenset[ReplicaId]) -> int | None:
         service = self.cluster.services[replica[0]]
@@ -91,9 +96,9 @@ class Repair:
         # Only nested evictions change other replicas, so only then is there something to remember.
         before = {tenant: self.cluster.assignment(tenant) for tenant in self.cluster.where} if depth > 1 else {}
         taken = eviction.moves
-        assignment = self._best(service, eviction.node)
-        if assignment is not None:
-            self.cluster.place(replica, assignment)
+        choice = self._chooser.on_node(eviction.node, service)
+        if choice is not None:
+            self.cluster.place(replica, choice[2])
             placed.append(replica)
             now_settled = settled | {replica, *eviction.evicted}
             for tenant in sorted(removed, key=lambda tenant: (-len(removed[tenant].gpus), tenant)):
@@ -123,14 +128,19 @@ class Repair:
     def _evictions(self, service: Service, budget: int, settled: frozenset[ReplicaId]) -> list[Eviction]:
         found: set[Eviction] = set()
         seen: set[Any] = set()
-        for name, options in self._options[service.name].items():
+        free = self._with_free_devices() if self._large else None
+        if free is not None and not free:
+            return []
+        for name, options in self._chooser.options[service.name].items():
             node = self.cluster.nodes[name]
             if not options or not node.accepts or (service.anti_affinity == "node" and node.services.get(service.name)):
                 continue
             if any(node.services.get(other) for other in self.cluster.apart[service.name]):
                 continue
+            if free is not None and not any(count and other in free for other, count in node.services.items()):
+                continue
             # Of nodes that hold the same in the same way, one is enough.
-            likeness = (options, self._likeness(node, service.name))
+            likeness = (options, self._likeness(node))
             if likeness in seen:
                 continue
             if not settled.intersection(node.placed):
@@ -138,16 +148,23 @@ class Repair:
             for option in options:
                 for evicted in self._on_node(node, option, service):
                     moves = sum(tenant in self.in_force for tenant in evicted)
-                    if evicted and moves <= budget and not settled & set(evicted) and (node.movable or not moves):
+                    allowed = evicted and moves <= budget and (node.movable or not moves) and not settled & evicted
+                    if allowed and (free is None or all(tenant[0] in free for tenant in evicted)):
                         found.add(Eviction(moves, len(evicted), name, tuple(sorted(evicted))))
         return sorted(found)[:TRIES]
 
-    def _likeness(self, node: NodeState, service: str) -> tuple[Any, ...]:
+    def _likeness(self, node: NodeState) -> Any:
+        """What a node holds and how, with the names of its replicas left out."""
+        known = self._groupings.get(node.node.name)
+        if known is not None and known[0] == node.number >= 0:
+            return known[1]
         names: dict[ReplicaId, tuple[str, bool, int]] = {}
         for tenant in sorted(node.placed):
             names[tenant] = (tenant[0], tenant in self.in_force, len(names) if len(node.placed[tenant].gpus) > 1 else -1)
-        gpus = tuple((state.alike(service), tuple(sorted(names[tenant] for tenant in state.tenants))) for state in node.gpus)
-        return (gpus, tuple(node.cores.items()), tuple(node.memory.items()), tuple(node.hugepages.items()))
+        gpus = tuple((state.likeness(), tuple(sorted(names[tenant] for tenant in state.tenants))) for state in node.gpus)
+        found = (gpus, tuple(node.cores.items()), tuple(node.memory.items()), tuple(node.hugepages.items()))
+        self._groupings[node.node.name] = (node.number, found)
+        return found
 
     def _on_node(self, node: NodeState, option: Option, service: Service) -> Iterator[frozenset[ReplicaId]]:
         usable = [state for state in node.gpus if not state.gpu.excluded and state.gpu.model is option.model]

@@ -44,6 +44,10 @@ class Assignment:
     start: int
     parts: tuple[NumaPart, ...]
 
+    def on(self, node: str) -> Assignment:
+        """The same on another node that is in the same state."""
+        return Assignment(node, self.option, self.gpus, self.start, self.parts)
+
     @property
     def identity(self) -> tuple[Any, ...]:
         """Two assignments with the same identity are the same device."""
@@ -83,6 +87,11 @@ class GpuState:
     def changed(self) -> bool:
         return self.layout() != self.in_force
 
+    def likeness(self) -> tuple[Any, ...]:
+        gpu = self.gpu
+        tenants = tuple(sorted({tenant[0] for tenant in self.tenants})) if self.tenants else ()
+        return (gpu.model.key, gpu.numa_node, gpu.nvlink_set, gpu.excluded, self.whole, self.units, self.used, self.in_force, tenants)
+
     def alike(self, service: str) -> tuple[Any, ...]:
         """GPUs of a node that are alike in this are interchangeable for a replica of the service."""
         here = any(tenant[0] == service for tenant in self.tenants)
@@ -93,7 +102,7 @@ class GpuState:
 class NodeState:
     """A node while a plan is being made."""
 
-    __slots__ = ("accepts", "cores", "gpus", "hugepages", "memory", "movable", "node", "numa_load", "placed", "services")
+    __slots__ = ("accepts", "cores", "gpus", "hugepages", "memory", "movable", "node", "numa_load", "number", "placed", "services")
 
     def __init__(self, node: Node, gpus: list[GpuState], accepts: bool, movable: bool):
         self.node = node
@@ -106,6 +115,20 @@ class NodeState:
         self.numa_load = {numa.id: 0 for numa in node.numa_nodes}
         self.placed: dict[ReplicaId, Assignment] = {}
         self.services: dict[str, int] = {}
+        self.number = -1  # of the state that the node is in; -1 when that has changed
+
+    def likeness(self) -> tuple[Any, ...]:
+        """Nodes that are alike in this offer the same choices, so that one of them has to be looked at only."""
+        return (
+            self.accepts,
+            tuple(state.likeness() for state in self.gpus),
+            tuple(self.cores.items()),
+            tuple(self.memory.values()),
+            tuple(self.hugepages.values()),
+            tuple(self.numa_load.values()),
+            tuple(sorted(self.services.items())),
+            self.node.threads_per_core,
+        )
 
     # --- taking and giving back -----------------------------------------------------------------
 
@@ -122,6 +145,7 @@ class NodeState:
                     state.units += WHOLE // option.share
                 else:
                     state.whole = True
+        self.number = -1
         self._take(assignment, 1)
         self.placed[replica] = assignment
         self.services[replica[0]] = self.services.get(replica[0], 0) + 1
@@ -138,6 +162,7 @@ class NodeState:
                 state.units -= WHOLE // option.share
             else:
                 state.whole = False
+        self.number = -1
         self._take(assignment, -1)
         self.services[replica[0]] -= 1
         return assignment
@@ -378,6 +403,7 @@ class Cluster:
         self.nodes: dict[str, NodeState] = {state.node.name: state for state in nodes}
         self.services: dict[str, Service] = {service.name: service for service in services}
         self.where: dict[ReplicaId, str] = {}
+        self.version = 0
         apart: dict[str, set[str]] = {name: set(service.apart_from) for name, service in self.services.items()}
         for name, service in self.services.items():
             for other in service.apart_from:
@@ -385,10 +411,12 @@ class Cluster:
         self.apart = {name: frozenset(others) for name, others in apart.items()}
 
     def place(self, replica: ReplicaId, assignment: Assignment) -> None:
+        self.version += 1
         self.nodes[assignment.node].place(replica, assignment)
         self.where[replica] = assignment.node
 
     def remove(self, replica: ReplicaId) -> Assignment:
+        self.version += 1
         return self.nodes[self.where.pop(replica)].remove(replica)
 
     def assignment(self, replica: ReplicaId) -> Assignment:

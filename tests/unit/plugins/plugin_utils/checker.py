@@ -152,46 +152,51 @@ class _Check:
             service, device = self.services[replica["service"]], replica["device"]
             mine = [gpus[index] for index in device["indexes"]]
             label = f"{node} {replica['name']}"
-            if any(gpu["excluded"] for gpu in mine):
-                yield f"{label} is on an excluded GPU"
-            if len({gpu["model"] for gpu in mine}) != 1:
-                yield f"{label} mixes GPU models"
-            table = self.tables[mine[0]["model"]]
-            memory, share = table["usable"], 1
+            if any(gpu["excluded"] for gpu in mine) or len({gpu["model"] for gpu in mine}) != 1:
+                yield f"{label} is on an excluded GPU, or mixes models"
             if "profile" in device:
                 yield from self.instance(label, service, device, mine[0], layouts)
-                memory = next(row["memory_mib"] for row in table["gpu_instance_profiles"] if row["name"] == device["profile"])
-                tenants.setdefault(mine[0]["index"], []).append(("mig", (device["profile"], device["start"])))
+                use: tuple[str, Any] = ("mig", (device["profile"], device["start"]))
             elif "share" in device:
-                share = device["share"]
-                tenants.setdefault(mine[0]["index"], []).append(("share", Fraction(1, share)))
+                use = ("share", Fraction(1, device["share"]))
             else:
                 yield from self.group(label, service, mine)
-                for gpu in mine:
-                    tenants.setdefault(gpu["index"], []).append(("whole", None))
-            asked = service.get("device", {})
-            if (
-                ("gpus" in asked and asked["gpus"] != len(mine))
-                or ("share" in asked and asked["share"] != share)
-                or ("mig" in asked) != ("profile" in device and bool(asked))
-            ):
-                yield f"{label} is on {device}, but asked for {asked}"
-            needed = needed_mib(self.models[service["model"]], service, len(mine), self.hosts[node])
-            if needed > memory * self.fraction / share + 1:
-                yield f"{label} needs {needed:.0f} MiB of {memory * self.fraction / share:.0f}"
-            dtype = service.get("dtype", self.models[service["model"]]["dtype"])
-            if dtype == "bfloat16" and float(table["compute_capability"]) < 8:
-                yield f"{label} has BF16 on {mine[0]['model']}"
+                use = ("whole", None)
+            for gpu in mine:
+                tenants.setdefault(gpu["index"], []).append(use)
+            yield from self.suits(label, service, device, mine, self.hosts[node])
         for index, on_gpu in tenants.items():
-            kinds = {kind for kind, _what in on_gpu}
-            if len(kinds) != 1 or (kinds == {"whole"} and len(on_gpu) != 1):
-                yield f"{node} GPU {index} is used twice: {on_gpu}"
-            elif kinds == {"share"} and sum(what for _kind, what in on_gpu) > 1:
-                yield f"{node} GPU {index} is shared by too many: {on_gpu}"
-            elif kinds == {"mig"} and len({what for _kind, what in on_gpu}) != len(on_gpu):
-                yield f"{node} GPU {index} has an instance with two replicas: {on_gpu}"
-            if kinds != {"mig"} and index in layouts:
-                yield f"{node} GPU {index} has MIG on under a whole-GPU replica"
+            yield from self.tenancy(f"{node} GPU {index}", on_gpu, index in layouts)
+
+    def suits(
+        self, label: str, service: Mapping[str, Any], device: Mapping[str, Any], mine: list[dict[str, Any]], variables: Mapping[str, Any]
+    ) -> Iterator[str]:
+        table, share = self.tables[mine[0]["model"]], device.get("share", 1)
+        memory = table["usable"]
+        if "profile" in device:
+            memory = next(row["memory_mib"] for row in table["gpu_instance_profiles"] if row["name"] == device["profile"])
+        asked = service.get("device")
+        if asked is not None:
+            kept = ("gpus" not in asked or asked["gpus"] == len(mine)) and ("share" not in asked or asked["share"] == share)
+            if not kept or ("mig" in asked) != ("profile" in device):
+                yield f"{label} is on {device}, but asked for {asked}"
+        needed = needed_mib(self.models[service["model"]], service, len(mine), variables)
+        if needed > memory * self.fraction / share + 1:
+            yield f"{label} needs {needed:.0f} MiB of {memory * self.fraction / share:.0f}"
+        dtype = service.get("dtype", self.models[service["model"]]["dtype"])
+        if dtype == "bfloat16" and float(table["compute_capability"]) < 8:
+            yield f"{label} has BF16 on {mine[0]['model']}"
+
+    def tenancy(self, where: str, on_gpu: list[tuple[str, Any]], has_layout: bool) -> Iterator[str]:
+        kinds = {kind for kind, _what in on_gpu}
+        if len(kinds) != 1 or (kinds == {"whole"} and len(on_gpu) != 1):
+            yield f"{where} is used twice: {on_gpu}"
+        elif kinds == {"share"} and sum(what for _kind, what in on_gpu) > 1:
+            yield f"{where} is shared by too many: {on_gpu}"
+        elif kinds == {"mig"} and len({what for _kind, what in on_gpu}) != len(on_gpu):
+            yield f"{where} has an instance with two replicas: {on_gpu}"
+        if kinds != {"mig"} and has_layout:
+            yield f"{where} has MIG on under a whole-GPU replica"
 
     def instance(
         self, label: str, service: Mapping[str, Any], device: Mapping[str, Any], gpu: Mapping[str, Any], layouts: Mapping[int, Any]
@@ -203,9 +208,9 @@ class _Check:
             yield f"{label}: {device['profile']} was not asked for"
 
     def group(self, label: str, service: Mapping[str, Any], gpus: list[dict[str, Any]]) -> Iterator[str]:
-        if len(gpus) > 1 and not service.get("allow_pcie_tensor_parallel"):
-            if len({gpu["set"] for gpu in gpus}) != 1 or gpus[0]["set"] is None:
-                yield f"{label} leaves its NVLink set"
+        linked = len({gpu["set"] for gpu in gpus}) == 1 and gpus[0]["set"] is not None
+        if len(gpus) > 1 and not service.get("allow_pcie_tensor_parallel") and not linked:
+            yield f"{label} leaves its NVLink set"
         if self.models[service["model"]]["attention_heads"] % len(gpus):
             yield f"{label}: {len(gpus)} GPUs do not divide the attention heads"
 

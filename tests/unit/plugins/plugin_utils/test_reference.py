@@ -1,0 +1,74 @@
+# Copyright (c) 2026, heterogpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is generated from the description of the inventory is up to date, and right."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import jsonschema
+import planning
+import pytest
+import yaml
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.heterogpu.inference.plugins.plugin_utils import _reference, _schema
+
+import inventories
+
+DOCS = planning.ROOT / "docs"
+TEMPLATE = planning.ROOT / "inventories" / "template"
+FILES = {
+    DOCS / "inventory.md": _reference.reference(),
+    DOCS / "inventory.schema.json": json.dumps(_reference.json_schema(), indent=1) + "\n",
+    **{TEMPLATE / name: text for name, text in _reference.template().items()},
+}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_generated_files_are_up_to_date(path: Path, update_golden: bool) -> None:
+    if update_golden:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(FILES[path], encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == FILES[path], "run pytest tests/unit/plugins/plugin_utils --update-golden"
+
+
+def test_the_template_is_a_valid_inventory_and_names_every_variable() -> None:
+    source = inventories.read(TEMPLATE)
+    hosts = {name: source.variables[name] for name in source.groups}
+    made = planning.plan(hosts, source.groups)
+    assert made.document["services"]["chat"]["replicas"] == 16
+    text = "".join(_reference.template().values())
+    assert [field.name for field in _schema.VARIABLES if f"\n{field.name}:" not in text and f"\n# {field.name}:" not in text] == []
+
+
+@pytest.mark.parametrize("name", ["hongkong", "template"])
+def test_the_schema_accepts_the_inventories(name: str) -> None:
+    source = inventories.read(planning.ROOT / "inventories" / name)
+    for host, groups in source.groups.items():
+        if "gpu_nodes" in groups:
+            jsonschema.validate(source.variables[host], _reference.json_schema())
+
+
+def test_the_argument_specs_accept_the_reference_inventory_and_refuse_a_fault() -> None:
+    source = inventories.read(planning.ROOT / "inventories" / "hongkong")
+    validator = ArgumentSpecValidator(_without_descriptions(_reference.argument_spec(_schema.VARIABLES)))
+    known = {field.name for field in _schema.VARIABLES}
+    variables = {key: value for key, value in source.variables["a100-1"].items() if key in known}
+    assert not validator.validate(copy.deepcopy(variables)).error_messages
+    variables["inference_services"] = [variables["inference_services"][0] | {"class": "urgent"}]
+    assert validator.validate(variables).error_messages
+
+
+def _without_descriptions(spec: dict) -> dict:
+    return {
+        name: {key: _without_descriptions(value) if key == "options" else value for key, value in option.items() if key != "description"}
+        for name, option in spec.items()
+    }
+
+
+def test_the_template_survives_yaml() -> None:
+    for text in _reference.template().values():
+        assert yaml.safe_load(text) is None or isinstance(yaml.safe_load(text), dict)
