@@ -91,18 +91,18 @@ class Executor:
                     calls.create_full_compute(gpu, profile, slot)
 
     def _change_mode(self, gpu: Gpu, mode: bool) -> None:
+        """The call's status is a hint: some hypervisors report a success that did not happen, so only what is read back counts."""
         status = self._set_mode(gpu, mode)
-        if status == "RESET_REQUIRED" or (status == "SUCCESS" and self._mode_of(gpu) != mode):
-            # Some hypervisors report a success that did not happen: only what is read back counts.
-            if gpu.passthrough:
-                self.waiting.append(gpu.pci_address)
-                return
-            # Outside of a session: the driver refuses to reset a GPU that anybody has open, this process included.
-            self._calls().reset_gpu(gpu)
-            status = "SUCCESS"
-        if status != "SUCCESS":
+        if self._has_mode(gpu, mode):
+            return
+        if status not in ("SUCCESS", "RESET_REQUIRED"):
             raise ApplyFailed(f"MIG mode of {gpu.label} stays pending: NVML answered {status}{self._held_by(gpu)}")
-        if self._mode_of(gpu) != mode:
+        if gpu.passthrough:
+            self.waiting.append(gpu.pci_address)
+            return
+        # Outside of a session: the driver refuses to reset a GPU that anybody has open, this process included.
+        self._calls().reset_gpu(gpu)
+        if not self._has_mode(gpu, mode):
             raise ApplyFailed(f"MIG mode of {gpu.label} is still {'disabled' if mode else 'enabled'} after its GPU reset{self._held_by(gpu)}")
 
     def _set_mode(self, gpu: Gpu, mode: bool) -> str:
@@ -121,8 +121,9 @@ class Executor:
             raise ApplyFailed(f"{gpu.label} is lost; see `journalctl -k` for its Xid and reboot the node")
         return now
 
-    def _mode_of(self, gpu: Gpu) -> bool:
-        return self._current(gpu).mode
+    def _has_mode(self, gpu: Gpu, mode: bool) -> bool:
+        now = self._current(gpu)
+        return now.mode == mode and now.pending == mode
 
     def _held_by(self, gpu: Gpu) -> str:
         holders = [*self._current(gpu).holders, *_mig_holders.display_module()]
