@@ -18,11 +18,18 @@ import pynvml
 import pytest
 from ansible_collections.heterogpu.inference.plugins.action.mig_geometry import tables
 from ansible_collections.heterogpu.inference.plugins.module_utils import _lock, _mig_calls
-from ansible_collections.heterogpu.inference.plugins.module_utils._errors import ApplyFailed, DriverHang, DriverUnavailable, GpuError, InvalidInput, Refused
+from ansible_collections.heterogpu.inference.plugins.module_utils._errors import (
+    ApplyFailed,
+    DriverHang,
+    DriverUnavailable,
+    GpuError,
+    InvalidInput,
+    Refused,
+)
 from ansible_collections.heterogpu.inference.plugins.module_utils._mig_run import Request, run
 
 sys.path.append(str(Path(__file__).parents[1] / "unit/plugins/module_utils"))
-import mig_model as model  # noqa: E402 - shared with the unit tests
+import mig_model as model
 
 A100 = "a100_80gb"
 FIRST, SECOND, THIRD = "0000:07:00.0", "0000:0f:00.0", "0000:17:00.0"

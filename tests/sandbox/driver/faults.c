@@ -1,4 +1,5 @@
 /* Injected faults and latency: for tests, by files of the simulated machine. */
+#define _GNU_SOURCE /* FNM_EXTMATCH: a fault may name several calls, @(a|b) */
 #include "sim.h"
 
 #include <fcntl.h>
@@ -72,7 +73,7 @@ bool sim_fault(const char *call, int gpu, nvmlReturn_t *result)
     {
         const char *pattern = sim_string(fault, "call"), *only = sim_string(fault, "gpu");
         char key[32];
-        if (!pattern || fnmatch(pattern, call, 0) != 0 || (only && gpu != sim_gpu_by_pci(only)))
+        if (!pattern || fnmatch(pattern, call, FNM_EXTMATCH) != 0 || (only && gpu != sim_gpu_by_pci(only)))
             continue;
         snprintf(key, sizeof key, "%zu", index);
         json_int_t seen = count(key), nth = sim_int(fault, "nth", 1);

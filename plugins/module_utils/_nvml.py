@@ -1,0 +1,114 @@
+# Copyright (c) 2026, heterogpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NVML through the controller's pynvml. PRIVATE: internal to the collection, may change at any time.
+
+Nodes have no pip package of ours: the action plugin sends the source of pynvml with the task, and it is made a module here.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+import types
+import zlib
+from typing import Any, Optional
+
+from ansible_collections.heterogpu.inference.plugins.module_utils import _errors, _pci
+
+TOLERATED = ("NOT_SUPPORTED", "NO_PERMISSION", "FUNCTION_NOT_FOUND", "NOT_FOUND", "NO_DATA", "INVALID_ARGUMENT", "ARGUMENT_VERSION_MISMATCH", "DEPRECATED")
+
+
+def load(source: Optional[str]) -> Any:
+    """The pynvml module of the controller, or the one that this Python has."""
+    if not source:
+        try:
+            import pynvml
+        except ImportError:
+            raise _errors.InvalidInput(
+                "The module was called without the controller's pynvml and this node has none; install nvidia-ml-py on the controller."
+            ) from None
+        return pynvml
+    if "pynvml" in sys.modules:
+        return sys.modules["pynvml"]
+    module = types.ModuleType("pynvml")
+    module.__file__ = "pynvml.py"
+    sys.modules["pynvml"] = module
+    exec(compile(zlib.decompress(base64.b64decode(source)), "pynvml.py", "exec"), module.__dict__)
+    return module
+
+
+def error_name(nvml: Any, error: Exception) -> str:
+    """NOT_SUPPORTED for NVMLError_NotSupported: the documented name without its prefix."""
+    code = getattr(error, "value", None)
+    for name in dir(nvml):
+        if name.startswith("NVML_ERROR_") and getattr(nvml, name) == code:
+            return name[len("NVML_ERROR_") :]
+    return f"code {code}"
+
+
+def try_get(nvml: Any, function: str, *arguments: Any, **keywords: Any) -> Any:
+    """The value, or None where this GPU, driver or user has none."""
+    call = getattr(nvml, function, None)
+    if call is None:
+        return None
+    try:
+        return text(call(*arguments, **keywords))
+    except nvml.NVMLError as error:
+        if error_name(nvml, error) in TOLERATED:
+            return None
+        raise
+
+
+def text(value: Any) -> Any:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def pci_address(nvml: Any, device: Any) -> str:
+    bus_id = text(nvml.nvmlDeviceGetPciInfo(device).busId)
+    return _pci.normalise(bus_id) or bus_id
+
+
+_UNAVAILABLE = {
+    "LIBRARY_NOT_FOUND": ("absent", "libnvidia-ml.so.1 is not installed; install the NVIDIA driver"),
+    "DRIVER_NOT_LOADED": ("not_loaded", "the NVIDIA kernel module is not loaded; load it with `modprobe nvidia` or reboot the node"),
+    "LIB_RM_VERSION_MISMATCH": (
+        "mismatch",
+        "the loaded kernel module and the installed driver library have different versions; reboot the node to load the installed one",
+    ),
+    "NO_PERMISSION": ("no_permission", "this user may not open the NVIDIA device files; run the task with become"),
+}
+
+
+class Session:
+    """NVML between init and shutdown. Handles are valid only inside."""
+
+    def __init__(self, nvml: Any) -> None:
+        self.nvml = nvml
+
+    def __enter__(self) -> Any:
+        try:
+            self.nvml.nvmlInit()
+        except self.nvml.NVMLError as error:
+            name = error_name(self.nvml, error)
+            state, reason = _UNAVAILABLE.get(name, ("unusable", f"NVML answered {name}; look for NVRM messages with `journalctl -k`"))
+            raise _errors.DriverUnavailable(f"NVML cannot be used on {os.uname().nodename}: {reason}.", state) from None
+        return self.nvml
+
+    def __exit__(self, *unused: Any) -> None:
+        try:
+            self.nvml.nvmlShutdown()
+        except self.nvml.NVMLError:
+            pass  # nothing depends on it: the process ends with the task
+
+
+def devices(nvml: Any) -> list:
+    """(index, handle or None) for each GPU: a lost GPU has an index but no handle."""
+    found = []
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            found.append((index, nvml.nvmlDeviceGetHandleByIndex(index)))
+        except nvml.NVMLError:
+            found.append((index, None))
+    return found
