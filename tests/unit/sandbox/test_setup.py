@@ -140,3 +140,25 @@ def test_a_python_that_fails_when_called_is_passed_over(tmp_path: Path) -> None:
     finder = SANDBOX / "setup/find-python"
     found = subprocess.run([str(finder)], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=True)
     assert found.stdout.strip() != str(shim) and Path(found.stdout.strip()).exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "command", "expected"),
+    [
+        ("running", b"conmon\0-c\0abc\0", "running"),
+        ("running", b"somebody\0else\0", "dead"),
+        ("running", None, "dead"),
+        ("stopping", b"conmon\0-c\0abc\0", "dead"),
+        ("exited", None, "still"),
+    ],
+)
+def test_a_container_without_its_monitor_is_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, command: bytes | None, expected: str
+) -> None:
+    standing = load("playbooks/standing.py")
+    monitor_lives = standing.monitor_lives
+    monkeypatch.setattr(standing, "monitor_lives", lambda container: monitor_lives(container, tmp_path))
+    if command is not None:
+        (tmp_path / "7").mkdir()
+        (tmp_path / "7/cmdline").write_bytes(command)
+    assert standing.state({"Id": "abc", "State": {"Status": status, "ConmonPid": 7}}) == expected
