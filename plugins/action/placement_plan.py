@@ -74,7 +74,7 @@ class ActionModule(ActionBase):
             result["files"] = [str(path) for path in files.values()]
             # The page also tells how the plan came about, so it is written together with a new plan, and only then.
             if self._write(files["plan.json"], _document.render(plan.document)) or not files["plan.html"].is_file():
-                self._write(files["plan.html"], _page.render(plan, found))
+                self._write(files["plan.html"], _page.render(plan, found, catalog))
                 result["changed"] = True
         if self._task.diff:
             result["diff"] = {"prepared": "\n".join(_text.changes(plan)).lstrip("\n") + "\n"}

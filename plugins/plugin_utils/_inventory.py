@@ -133,12 +133,12 @@ class _Reader:
             allow_unverified_image=got["triton_allow_unverified_image"],
         )
 
-    def models(self, variables: Mapping[str, Any]) -> dict[str, Model | None]:
-        """Return the models by name; None for one that is declared but wrong."""
+    def models(self, variables: Mapping[str, Any]) -> dict[str, Model | None] | None:
+        """Return the models by name, None for one that is declared but wrong; None when there are none to speak of."""
         name = "inference_models"
         _usable, value = self._value(BY_NAME[name], variables, None)
         if not isinstance(value, Mapping):
-            return {}
+            return None
         return {
             str(key): self._model(str(key), entry) if _sound(BY_NAME[name], entry) else None
             for key, entry in sorted(value.items(), key=str)
@@ -178,7 +178,7 @@ class _Reader:
         )
 
     def services(
-        self, variables: Mapping[str, Any], models: Mapping[str, Model | None], groups: set[str], nodes: set[str]
+        self, variables: Mapping[str, Any], models: Mapping[str, Model | None] | None, groups: set[str], nodes: set[str]
     ) -> list[Service]:
         name = "inference_services"
         _usable, value = self._value(BY_NAME[name], variables, None)
@@ -190,7 +190,7 @@ class _Reader:
         return sorted((service for service in found if service), key=lambda service: service.name)
 
     def _service(
-        self, entry: Mapping[str, Any], models: Mapping[str, Model | None], groups: set[str], nodes: set[str], names: set[str]
+        self, entry: Mapping[str, Any], models: Mapping[str, Model | None] | None, groups: set[str], nodes: set[str], names: set[str]
     ) -> Service | None:
         name, path = str(entry["name"]), f"inference_services[{entry['name']}]"
         before = len(self.problems)
@@ -199,8 +199,10 @@ class _Reader:
             self._problem("inference_services", None, f"{path}.{sentence}")
 
         model_name = str(entry["model"])
-        if model_name not in models:
-            refuse(f"model is {model_name!r}, which is not in inference_models; the models are {_list(models)}.")
+        if models is not None and model_name not in models:
+            file = self._where("inference_models", None)
+            place = f" of {file}" if file else ""
+            refuse(f"model is {model_name!r}, which is not in inference_models{place}; the models are {_list(models)}.")
         pools = entry.get("pool", ())
         pools = (str(pools),) if isinstance(pools, str) else tuple(sorted({str(pool) for pool in pools}))
         for pool in pools:
@@ -220,7 +222,7 @@ class _Reader:
         available = _integer(entry.get("min_available", default_available))
         if available > replicas:
             refuse(f"min_available is {available}, more than its {replicas} replicas; lower it or add replicas.")
-        model = models.get(model_name)
+        model = (models or {}).get(model_name)
         if len(self.problems) > before or model is None:
             return None
         engine = str(entry.get("engine", "python" if model.encoder else "vllm"))

@@ -38,7 +38,10 @@ def json_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Inventory variables of heterogpu.inference",
         "type": "object",
-        "properties": {field.name: _property(field) for field in VARIABLES},
+        # A variable that is there but empty has its default.
+        "properties": {
+            field.name: _property(field) if field.required else {"anyOf": [_property(field), {"type": "null"}]} for field in VARIABLES
+        },
         "required": [field.name for field in VARIABLES if field.required],
     }
 
