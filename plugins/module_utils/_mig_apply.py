@@ -66,7 +66,9 @@ class Executor:
             # The table was taken from the collection's data while the driver listed nothing: now the driver decides.
             for slot in plan.slots:
                 if slot.profile not in gpu.offer.by_name:
-                    raise ApplyFailed(f"{gpu.label} has no MIG profile {slot.profile} with this driver; it offers {', '.join(gpu.offer.names)}")
+                    raise ApplyFailed(
+                        f"{gpu.label} has no MIG profile {slot.profile} with this driver; it offers {', '.join(gpu.offer.names)}"
+                    )
         self._set_instances(gpu, plan.slots)
         if not plan.mode and (gpu.mode or gpu.pending):
             self._change_mode(gpu, False)
@@ -103,7 +105,9 @@ class Executor:
         # Outside of a session: the driver refuses to reset a GPU that anybody has open, this process included.
         self._calls().reset_gpu(gpu)
         if not self._has_mode(gpu, mode):
-            raise ApplyFailed(f"MIG mode of {gpu.label} is still {'disabled' if mode else 'enabled'} after its GPU reset{self._held_by(gpu)}")
+            raise ApplyFailed(
+                f"MIG mode of {gpu.label} is still {'disabled' if mode else 'enabled'} after its GPU reset{self._held_by(gpu)}"
+            )
 
     def _set_mode(self, gpu: Gpu, mode: bool) -> str:
         status = "IN_USE"
@@ -151,13 +155,19 @@ class Executor:
         if not touched:
             return "Nothing was changed."
         if not failures:
-            return "The former geometry and MIG modes were restored (re-created instances have new MIG UUIDs); correct the cause and run again."
+            return (
+                "The former geometry and MIG modes were restored (re-created instances have new MIG UUIDs); "
+                "correct the cause and run again."
+            )
         try:
             now = self.read()
             stands = "; ".join(f"{gpu.pci_address}: {layout_text(now[gpu.pci_address])}" for gpu in touched if gpu.pci_address in now)
         except (GpuError, self.nvml.NVMLError):
             stands = "unknown, the driver does not answer"
-        return f"Restoring the former geometry failed too ({'; '.join(failures)}). What stands now: {stands}. Keep the node drained, correct the cause and run again."
+        return (
+            f"Restoring the former geometry failed too ({'; '.join(failures)}). What stands now: {stands}. "
+            "Keep the node drained, correct the cause and run again."
+        )
 
     def _restore(self, former: Gpu) -> None:
         gpu = self._current(former)
@@ -203,7 +213,9 @@ def _slot(device: str) -> Slot:
 
 def layout_text(gpu: Gpu) -> str:
     """MIG mode and instances of a GPU on one line."""
-    mode = ("MIG enabled" if gpu.mode else "MIG disabled") + ("" if gpu.mode == gpu.pending else f" ({'enabled' if gpu.pending else 'disabled'} pending)")
+    mode = ("MIG enabled" if gpu.mode else "MIG disabled") + (
+        "" if gpu.mode == gpu.pending else f" ({'enabled' if gpu.pending else 'disabled'} pending)"
+    )
     parts = []
     for instance in sorted(gpu.instances, key=lambda one: one.slot.start):
         note = "" if instance.complete else " (no compute instance)" if not instance.compute_instances else " (partial compute instances)"

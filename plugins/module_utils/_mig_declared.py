@@ -1,7 +1,7 @@
 # Copyright (c) 2026, heterogpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPUs as they are declared, for check mode on a node that has no driver yet. PRIVATE: internal to the collection, may change at any time."""
+"""GPUs as they are declared, for check mode on a node without driver. PRIVATE: internal to the collection, may change at any time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def gpus(models: list[dict[str, Any]], tables: dict[str, Offer], known: dict[str
     for entry in models:
         model = str(entry.get("model", ""))
         if model not in known:
-            raise InvalidInput(f"declared_models: the collection knows no GPU model {model!r}; its models are {', '.join(sorted(set(known.values())))}.")
+            raise InvalidInput(
+                f"declared_models: the collection knows no GPU model {model!r}; its models are {', '.join(sorted(set(known.values())))}."
+            )
         names += [known[model]] * int(entry.get("count", 1))
     addresses = pci_addresses()
     if len(addresses) != len(names):

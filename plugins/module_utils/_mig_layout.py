@@ -13,7 +13,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Wanted(NamedTuple):
     """One declared instance; `start` is None where the place does not matter."""
 
     profile: str
-    start: Optional[int]
+    start: int | None
 
     def __str__(self) -> str:
         return self.profile if self.start is None else f"{self.profile}@{self.start}"
@@ -92,7 +92,7 @@ class Offer:
             same += other.profile == slot.profile
         return compute <= self.compute_slices and same <= profile.max_instances
 
-    def place(self, wanted: tuple[str, ...], standing: tuple[Slot, ...]) -> Optional[tuple[Slot, ...]]:
+    def place(self, wanted: tuple[str, ...], standing: tuple[Slot, ...]) -> tuple[Slot, ...] | None:
         """Slots for `wanted` beside `standing`, or None. The same question always has the same answer."""
         ordered = tuple(sorted(wanted, key=self.names.index))
         return _place(self, ordered, tuple(sorted(standing, key=lambda slot: slot.start)))
@@ -111,12 +111,14 @@ class Offer:
 
 # Halves of the GPU are filled from the top, so that 0:4 stays free for the profile that can only be there.
 def _starts(offer: Offer, profile: Profile) -> tuple[int, ...]:
-    rivals = any(other.size == profile.size and len(other.starts) < len(profile.starts) and other is not profile for other in offer.profiles)
+    rivals = any(
+        other.size == profile.size and len(other.starts) < len(profile.starts) and other is not profile for other in offer.profiles
+    )
     return tuple(reversed(profile.starts)) if rivals and len(profile.starts) == 2 else profile.starts
 
 
 @functools.lru_cache(maxsize=65536)
-def _place(offer: Offer, wanted: tuple[str, ...], standing: tuple[Slot, ...]) -> Optional[tuple[Slot, ...]]:
+def _place(offer: Offer, wanted: tuple[str, ...], standing: tuple[Slot, ...]) -> tuple[Slot, ...] | None:
     if not wanted:
         return ()
     profile = offer.by_name[wanted[0]]

@@ -14,16 +14,21 @@ from typing import Any
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import InvalidInput
 from ansible_collections.heterogpu.inference.plugins.module_utils._mig_layout import Wanted
 
-_SPELLING = re.compile(r"^(?:MIG )?(?:(?P<c>\d+)c\.)?(?P<name>(?P<g>\d+)g\.\d+gb(?P<attributes>(?:[+-][a-z][a-z.]*)*))(?:@(?P<start>\d+))?$")
+_SPELLING = re.compile(
+    r"^(?:MIG )?(?:(?P<c>\d+)c\.)?(?P<name>(?P<g>\d+)g\.\d+gb(?P<attributes>(?:[+-][a-z][a-z.]*)*))(?:@(?P<start>\d+))?$"
+)
 
 
 def parse(text: Any, where: str) -> Wanted:
     match = _SPELLING.match(text.strip().lower().replace("mig ", "MIG ")) if isinstance(text, str) else None
     if not match:
-        raise InvalidInput(f"{where}: {text!r} is not a MIG profile; write a name such as 3g.40gb, 1g.10gb+me or, with its start slice, 3g.40gb@4.")
+        raise InvalidInput(
+            f"{where}: {text!r} is not a MIG profile; write a name such as 3g.40gb, 1g.10gb+me or, with its start slice, 3g.40gb@4."
+        )
     if match["c"] and match["c"] != match["g"]:
         raise InvalidInput(
-            f"{where}: {text} asks for a compute instance that is smaller than its GPU instance, which Kubernetes and Triton do not use; write {match['name']}."
+            f"{where}: {text} asks for a compute instance that is smaller than its GPU instance, which Kubernetes and Triton do not use; "
+            f"write {match['name']}."
         )
     return Wanted(match["name"], None if match["start"] is None else int(match["start"]))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import _mig_layout
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import InvalidInput, Refused
@@ -28,7 +28,9 @@ def check(gpu: Gpu, offer: Offer, wanted: list[Wanted], where: str) -> None:
             raise InvalidInput(f"{where}: {gpu.label} has no MIG profile {one.profile}; it offers {', '.join(offer.names)}.")
         if one.start is not None and one.start not in profile.starts:
             starts = ", ".join(map(str, profile.starts))
-            raise InvalidInput(f"{where}: {one.profile} cannot start at slice {one.start} on {gpu.label}; its possible starts are {starts}.")
+            raise InvalidInput(
+                f"{where}: {one.profile} cannot start at slice {one.start} on {gpu.label}; its possible starts are {starts}."
+            )
     if _place_all(offer, wanted) is None:
         names = [one.profile for one in wanted]
         options = " or ".join("+".join(geometry) for geometry in _mig_layout.nearest(offer, names))
@@ -37,10 +39,13 @@ def check(gpu: Gpu, offer: Offer, wanted: list[Wanted], where: str) -> None:
             reason = f"the given start slices {', '.join(fixed)} leave no placement for the rest"
         else:
             reason = _mig_layout.arithmetic(offer, names)
-        raise InvalidInput(f"{where}: {'+'.join(map(str, wanted))} is not possible on {gpu.label}, because {reason}; the nearest possible geometries are {options}.")
+        raise InvalidInput(
+            f"{where}: {'+'.join(map(str, wanted))} is not possible on {gpu.label}, because {reason}; "
+            f"the nearest possible geometries are {options}."
+        )
 
 
-def _place_all(offer: Offer, wanted: list[Wanted], standing: tuple[Slot, ...] = ()) -> Optional[tuple[Slot, ...]]:
+def _place_all(offer: Offer, wanted: list[Wanted], standing: tuple[Slot, ...] = ()) -> tuple[Slot, ...] | None:
     """Fixed starts first, each beside the others, then the rest around them."""
     placed: tuple[Slot, ...] = ()
     for one in wanted:
@@ -78,7 +83,7 @@ def _choices(gpu: Gpu) -> Iterator[tuple[int, tuple[Instance, ...]]]:
         yield cost, kept
 
 
-def _remaining(wanted: list[Wanted], kept: tuple[Instance, ...]) -> Optional[list[Wanted]]:
+def _remaining(wanted: list[Wanted], kept: tuple[Instance, ...]) -> list[Wanted] | None:
     """What is still to be created when `kept` stays, or None if the target has no place for one of them."""
     rest = list(wanted)
     floating = []

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import _mig_holders, _nvml
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import GpuError, Refused
@@ -61,11 +61,11 @@ def read_gpu(nvml: Any, index: int, device: Any, files: dict[str, list[int]], ta
         pending=pending,
         passthrough=_nvml.try_get(nvml, "nvmlDeviceGetVirtualizationMode", device) == PASSTHROUGH,
         offer=offer,
-        instances=tuple(_instances(nvml, device, offer, processes, files, minor)) if enabled and offer else (),
+        instances=tuple(_instances(nvml, device, offer, processes, files, minor=minor)) if enabled and offer else (),
     )
 
 
-def numa_node(address: str) -> Optional[int]:
+def numa_node(address: str) -> int | None:
     try:
         with open(f"/sys/bus/pci/devices/{address}/numa_node", encoding="ascii") as stream:
             value = int(stream.read())
@@ -74,7 +74,7 @@ def numa_node(address: str) -> Optional[int]:
         return None
 
 
-def read_offer(nvml: Any, device: Any) -> Optional[Offer]:
+def read_offer(nvml: Any, device: Any) -> Offer | None:
     profiles = []
     for constant in range(nvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
         info = _nvml.try_get(nvml, "nvmlDeviceGetGpuInstanceProfileInfo", device, constant)
@@ -152,7 +152,9 @@ def _value(number: Any) -> int:
     return int(getattr(number, "value", number))
 
 
-def _instances(nvml: Any, device: Any, offer: Offer, processes: list[tuple[int, int, int]], files: dict[str, list[int]], minor: Any) -> list[Instance]:
+def _instances(
+    nvml: Any, device: Any, offer: Offer, processes: list[tuple[int, int, int]], files: dict[str, list[int]], *, minor: Any
+) -> list[Instance]:
     # GPU instances are asked for by profile: one without a compute instance is no MIG device and would not be seen otherwise.
     uuids = _uuids(nvml, device)
     found = []
@@ -162,7 +164,9 @@ def _instances(nvml: Any, device: Any, offer: Offer, processes: list[tuple[int, 
             info = nvml.nvmlGpuInstanceGetInfo(handle)
             compute_infos = compute_infos or compute_profiles(nvml, handle)
             users = [(pid, ci) for pid, gi, ci in processes if gi == info.id]
-            leaked = [pid for path in _mig_holders.capability_files(minor, info.id) for pid in files.get(path, [])] if minor is not None else []
+            leaked = (
+                [pid for path in _mig_holders.capability_files(minor, info.id) for pid in files.get(path, [])] if minor is not None else []
+            )
             computes = []
             for compute in compute_instances(nvml, handle, compute_infos):
                 one = nvml.nvmlComputeInstanceGetInfo(compute)
@@ -176,5 +180,7 @@ def _instances(nvml: Any, device: Any, offer: Offer, processes: list[tuple[int, 
                     )
                 )
             pids = dict.fromkeys([pid for pid, _ci in users] + leaked)
-            found.append(Instance(info.id, Slot(profile.name, info.placement.start), tuple(computes), tuple(map(_mig_holders.command, pids))))
+            found.append(
+                Instance(info.id, Slot(profile.name, info.placement.start), tuple(computes), tuple(map(_mig_holders.command, pids)))
+            )
     return found

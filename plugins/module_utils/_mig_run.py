@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import (
     _bounded,
@@ -38,7 +38,7 @@ class Request:
     unlisted: str = "keep"
     allow_empty: bool = False
     timeout: float = 60.0
-    nvml_source: Optional[str] = None
+    nvml_source: str | None = None
     declared_models: list[dict[str, Any]] = field(default_factory=list)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     model_names: dict[str, str] = field(default_factory=dict)
@@ -60,7 +60,9 @@ def run(request: Request, check_mode: bool, reset: Reset) -> dict[str, Any]:
             return _bounded.call(work, request.timeout, "was reading or changing the MIG geometry")
         except DriverHang as error:
             done = "; ".join(error.progress.get("done", []))
-            stands = f"Calls that had succeeded before: {done}. They were not taken back." if done else "Nothing was changed before that call."
+            stands = (
+                f"Calls that had succeeded before: {done}. They were not taken back." if done else "Nothing was changed before that call."
+            )
             raise DriverHang(f"{error} {stands}", error.progress) from None
 
 
@@ -112,4 +114,7 @@ def _refuse_held(plans: list[_mig_steps.GpuPlan]) -> None:
     """A GPU that somebody has open cannot change its mode: say so before the first call."""
     held = [f"{plan.gpu.label} is held by {', '.join(plan.gpu.holders)}" for plan in plans if plan.changes_mode and plan.gpu.holders]
     if held:
-        raise Refused(f"MIG mode cannot change while a GPU is open: {'; '.join(held)}. Stop these processes (or drain the node) and run again. Nothing was changed.")
+        raise Refused(
+            f"MIG mode cannot change while a GPU is open: {'; '.join(held)}. "
+            "Stop these processes (or drain the node) and run again. Nothing was changed."
+        )

@@ -33,7 +33,9 @@ def declared(geometry: list[dict[str, Any]], gpus: list[Gpu], unlisted: str, all
             if gpu.pci_address in found:
                 raise InvalidInput(f"{where}: {gpu.label} is already declared by {found[gpu.pci_address].where}; name each GPU once.")
             if one.mig and not gpu.capable:
-                raise InvalidInput(f"{where}: {gpu.label} has no MIG; take it out of the selection, or select `all`, which means all MIG-capable GPUs.")
+                raise InvalidInput(
+                    f"{where}: {gpu.label} has no MIG; take it out of the selection, or select `all`, which means all MIG-capable GPUs."
+                )
             if one.mig or gpu.capable:
                 found[gpu.pci_address] = one
     if unlisted == "disable":
@@ -55,7 +57,8 @@ def _declaration(entry: dict[str, Any], where: str, allow_empty: bool) -> Declar
         return Declared(False, (), where)
     if not wanted and not allow_empty:
         raise InvalidInput(
-            f"{where}: MIG mode without instances runs nothing and confuses its users; name profiles, write `mig: false`, or set allow_empty."
+            f"{where}: MIG mode without instances runs nothing and confuses its users; "
+            "name profiles, write `mig: false`, or set allow_empty."
         )
     return Declared(True, wanted, where)
 

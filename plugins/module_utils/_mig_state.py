@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils._mig_layout import Offer, Slot
 
@@ -17,7 +17,7 @@ class ComputeInstance:
     profile_index: int
     start: int
     full: bool
-    uuid: Optional[str] = None
+    uuid: str | None = None
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Gpu:
     index: int
     pci_address: str
     name: str
-    uuid: Optional[str] = None
-    numa_node: Optional[int] = None
-    minor_number: Optional[int] = None
+    uuid: str | None = None
+    numa_node: int | None = None
+    minor_number: int | None = None
     capable: bool = False
     mode: bool = False
     pending: bool = False
     passthrough: bool = False
-    offer: Optional[Offer] = None
+    offer: Offer | None = None
     instances: tuple[Instance, ...] = ()
     holders: tuple[str, ...] = ()
     """Who keeps the whole GPU from changing its mode, in words."""
@@ -99,5 +99,3 @@ def as_result(gpu: Gpu) -> dict[str, Any]:
         "source": gpu.source,
         "instances": instances,
     }
-
-

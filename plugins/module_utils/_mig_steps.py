@@ -56,7 +56,8 @@ def _for_gpu(gpu: Gpu, declared: Declared) -> GpuPlan:
         return _disable(gpu, declared)
     if gpu.offer is None:
         raise Refused(
-            f"{declared.where}: the driver lists no MIG profile of {gpu.label} while MIG mode is off, and the collection has no table for this model; "
+            f"{declared.where}: the driver lists no MIG profile of {gpu.label} while MIG mode is off, "
+            "and the collection has no table for this model; "
             "install a driver of branch 550 or later, or enable MIG mode once by hand."
         )
     wanted = list(declared.wanted)

@@ -9,7 +9,7 @@ module: mig_geometry
 short_description: Declares the MIG mode and geometry of all GPUs of a node
 version_added: 0.1.0
 description:
-  - Brings every selected GPU into the declared MIG mode and geometry with the fewest possible driver calls, or refuses before the first one.
+  - Brings every selected GPU into the declared MIG mode and geometry with the fewest driver calls, or refuses before the first one.
   - Instances that are already there stay where they are. An instance in use is never destroyed.
   - Profiles are resolved by name against what the driver reports for this very GPU, because profile numbers and sizes differ between
     models and driver versions. Placements are chosen by the module, not left to the driver's default.

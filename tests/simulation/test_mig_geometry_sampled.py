@@ -11,6 +11,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,14 @@ def stored(states: dict[str, model.State | None]) -> dict[str, Any]:
             serial += 1
             size = row["placements"]["size"]
             instances.append(
-                {"id": free[size].pop(0), "profile_id": row["profile_id"], "start": start, "size": size, "created": serial, "compute_instances": ones}
+                {
+                    "id": free[size].pop(0),
+                    "profile_id": row["profile_id"],
+                    "start": start,
+                    "size": size,
+                    "created": serial,
+                    "compute_instances": ones,
+                }
             )
         mode = int(state is not None)
         gpus[address] = {"ecc_current": 1, "mig_current": mode, "mig_pending": mode, "instances": instances}
@@ -304,7 +312,10 @@ def test_a_mode_that_stays_pending_is_taken_back(simulated_node: Callable[..., A
 def test_a_transient_in_use_is_retried(simulated_node: Callable[..., Any]) -> None:
     node = simulated_node([A100])
     apply({"gpus": 0, "profiles": ["7g.80gb"]})
-    node.set_faults({"call": "nvmlComputeInstanceDestroy", "error": "IN_USE", "times": 2}, {"call": "nvmlGpuInstanceDestroy", "error": "IN_USE", "times": 3})
+    node.set_faults(
+        {"call": "nvmlComputeInstanceDestroy", "error": "IN_USE", "times": 2},
+        {"call": "nvmlGpuInstanceDestroy", "error": "IN_USE", "times": 3},
+    )
     assert geometry_of(apply({"gpus": 0, "profiles": ["3g.40gb"]})) == [["3g.40gb@4"]]
 
 
@@ -337,10 +348,8 @@ def thaw(before: set[Path]) -> None:
     for folder in set(FREEZER.glob("gpu-sandbox-hang-*")) - before:
         (folder / "freezer.state").write_text("THAWED")
         with_pid = int(folder.name.rsplit("-", 1)[1])
-        try:
+        with suppress(ChildProcessError):
             os.waitpid(with_pid, 0)
-        except ChildProcessError:
-            pass
         folder.rmdir()
 
 

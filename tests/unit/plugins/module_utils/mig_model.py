@@ -23,7 +23,7 @@ from ansible_collections.heterogpu.inference.plugins.module_utils._mig_state imp
 PROFILES = Path(__file__).parents[4] / "data" / "gpu-profiles"
 FULL, PARTIAL = "full", "partial"
 Layout = frozenset  # of (profile, start)
-State = dict[tuple[str, int], tuple[str, ...]]
+State = dict  # of (profile, start) to tuple of FULL or PARTIAL
 
 
 @cache
@@ -102,7 +102,7 @@ def compute_states(model: str, profile: str) -> list[tuple[str, ...]]:
 def states_of(model: str, layout: Layout) -> Iterator[State]:
     slots = sorted(layout)
     for computes in product(*(compute_states(model, name) for name, _start in slots)):
-        yield dict(zip(slots, computes, strict=True))
+        yield dict(zip(slots, computes))
 
 
 def some_state(model: str, layout: Layout, source: random.Random) -> State:
@@ -117,9 +117,7 @@ def fewest_calls(model: str, state: State, target: tuple[str, ...], busy: frozen
             continue
         cost = 2 * len(final - state.keys())
         for slot, computes in state.items():
-            if slot not in final:
-                cost += len(computes) + 1
-            elif computes != (FULL,):
+            if slot not in final or computes != (FULL,):
                 cost += len(computes) + 1
         best = cost if best is None else min(best, cost)
     return best
@@ -184,21 +182,20 @@ class ExecutingGpu:
     def execute(self, step: dict[str, Any]) -> None:
         profile, _at, start = step["device"].rpartition("@")
         slot = (profile, int(start))
-        match step["action"]:
-            case "create_gpu_instance":
-                assert slot not in self.state and allowed(self.model, [*self.state, slot]), f"INSUFFICIENT_RESOURCES at {step}"
-                self.state[slot] = ()
-            case "create_compute_instance":
-                assert self.state[slot] == (), f"INSUFFICIENT_RESOURCES at {step}"
-                self.state[slot] = (FULL,)
-            case "destroy_compute_instance":
-                assert slot not in self.busy, f"IN_USE at {step}"
-                assert self.slots[step["gpu_instance_id"]] == slot
-                self.computes.remove((step["gpu_instance_id"], step["compute_instance_id"]))
-                self.state[slot] = self.state[slot][1:]
-            case "destroy_gpu_instance":
-                assert slot not in self.busy and self.state[slot] == (), f"IN_USE at {step}"
-                assert self.slots[step["gpu_instance_id"]] == slot
-                del self.state[slot]
-            case other:
-                raise AssertionError(other)
+        action = step["action"]
+        if action == "create_gpu_instance":
+            assert slot not in self.state and allowed(self.model, [*self.state, slot]), f"INSUFFICIENT_RESOURCES at {step}"
+            self.state[slot] = ()
+        elif action == "create_compute_instance":
+            assert self.state[slot] == (), f"INSUFFICIENT_RESOURCES at {step}"
+            self.state[slot] = (FULL,)
+        elif action == "destroy_compute_instance":
+            assert slot not in self.busy, f"IN_USE at {step}"
+            assert self.slots[step["gpu_instance_id"]] == slot
+            self.computes.remove((step["gpu_instance_id"], step["compute_instance_id"]))
+            self.state[slot] = self.state[slot][1:]
+        else:
+            assert action == "destroy_gpu_instance"
+            assert slot not in self.busy and self.state[slot] == (), f"IN_USE at {step}"
+            assert self.slots[step["gpu_instance_id"]] == slot
+            del self.state[slot]

@@ -63,7 +63,7 @@ def test_all_pairs(busy: bool) -> None:
     """Every placed layout with complete instances and once more with some incomplete, to every geometry."""
     source = random.Random(20260502)
     for layout in model.layouts(A100):
-        complete = {slot: (model.FULL,) for slot in layout}
+        complete = dict.fromkeys(layout, (model.FULL,))
         for state in (complete, model.some_state(A100, layout, source)):
             for target in model.by_multiset(A100):
                 reach(A100, state, target, some_busy(state, source) if busy else frozenset())
@@ -88,7 +88,7 @@ def test_every_state_of_a_small_gpu() -> None:
 
 def test_what_stands_as_declared_takes_no_call() -> None:
     for layout in model.layouts(A100):
-        gpu = model.as_gpu(A100, {slot: (model.FULL,) for slot in layout})
+        gpu = model.as_gpu(A100, dict.fromkeys(layout, (model.FULL,)))
         wanted = [Wanted(name, None) for name, _start in layout]
         assert _mig_plan.instance_steps(gpu, _mig_plan.resolve(gpu, model.offer(A100), wanted, "x")) == []
 

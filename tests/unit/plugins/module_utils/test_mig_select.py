@@ -75,7 +75,11 @@ def test_mig_off_is_nothing_for_a_gpu_without_mig() -> None:
 def test_unlisted_gpus_are_disabled_on_demand_only() -> None:
     assert set(declared(0)) == {A[0].pci_address}
     found = declared(0, unlisted="disable")
-    assert {address: one.mig for address, one in found.items()} == {A[0].pci_address: True, A[1].pci_address: False, A[2].pci_address: False}
+    assert {address: one.mig for address, one in found.items()} == {
+        A[0].pci_address: True,
+        A[1].pci_address: False,
+        A[2].pci_address: False,
+    }
 
 
 def test_mig_without_instances_needs_a_word() -> None:
