@@ -11,13 +11,16 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pynvml
-import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.append(str(REPOSITORY / "tests/sandbox/hardware"))
+from sandbox_hardware import profiles
+
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "heterogpu-sandbox"
 NVSWITCH = {"pci_address": "0000:c4:00.0", "device_id": "0x1af1", "numa_node": 0, "pci_path": []}
 
@@ -33,27 +36,33 @@ def build_library(driver: str) -> Path:
     return out / f"test-{driver}" / "libnvidia-ml.so.1"
 
 
-@functools.lru_cache(maxsize=None)
-def gpu_profile(name: str) -> dict[str, Any]:
-    return yaml.safe_load((REPOSITORY / f"data/gpu-profiles/{name}.yaml").read_text())
+# Short names of the tests for the boards of data/gpu-profiles.
+BOARDS = {
+    "a100_80gb": "NVIDIA A100-SXM4-80GB",
+    "a100_40gb": "NVIDIA A100-SXM4-40GB",
+    "a30_24gb": "NVIDIA A30",
+    "h100_80gb": "NVIDIA H100 80GB HBM3",
+    "h200_141gb": "NVIDIA H200",
+    "b200_180gb": "NVIDIA B200",
+    "v100": "Tesla V100-SXM2-16GB",
+}
 
 
-def describe_gpu(index: int, profile: str, nvlinks: int) -> dict[str, Any]:
-    facts = gpu_profile(profile)
-    device_id = str(facts["pci_device_ids"][0])[:6].lower()
+def describe_gpu(index: int, board: str, nvlinks: int) -> dict[str, Any]:
+    facts = profiles.board(BOARDS[board])
     return {
         "pci_address": f"0000:{7 + 8 * index:02x}:00.0",
-        "gpu_profile": profile,
-        "name": facts["nvml_names"][0],
+        "gpu_profile": facts["nvml_name"],
+        "name": facts["nvml_name"],
         "uuid": f"GPU-00000000-0000-4000-8000-{index:012d}",
         "serial": f"13205{index:08d}",
         "minor_number": index,
-        "device_id": device_id,
-        "subsystem_id": "0x1463",
-        "vbios": "92.00.36.00.10",
+        "device_id": facts["pci_device_id"],
+        "subsystem_id": facts["pci_subsystem_id"],
+        "vbios": facts["vbios"],
         "numa_node": index % 2,
-        "pcie_generation": 4,
-        "pcie_width": 16,
+        "pcie_generation": facts["pcie"]["generation"],
+        "pcie_width": facts["pcie"]["width"],
         "pci_path": [f"0000:{6 + 8 * index:02x}:00.0"],
         "nvlinks": [{"remote_type": "switch", "remote_pci": NVSWITCH["pci_address"], "version": 3}] * nvlinks,
     }
@@ -79,7 +88,7 @@ class SimulatedNode:
             ],
             "gpus": described,
             "nvswitches": [NVSWITCH] if nvlinks else [],
-            "gpu_profiles": {name: gpu_profile(name) for name in set(gpus)},
+            "gpu_profiles": {BOARDS[name]: profiles.board(BOARDS[name]) for name in set(gpus)},
         }
         self._write(self.etc / "hardware.json", hardware)
         self.load_driver()
