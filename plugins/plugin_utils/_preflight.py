@@ -95,23 +95,28 @@ def _hardware(observed: Observed) -> Iterator[Details]:
             "Correct gpu_devices, or look for a GPU that fell off the bus.",
         )
         return
-    for (model, numa_node), gpu in zip(declared, actual):
-        where = f"GPU {gpu['pci_address']}"
-        # What is not known yet (no driver, no NUMA information) is no difference.
+    # GPUs that differ in the same way are named together. What is not known yet (no driver, no NUMA information) is no difference.
+    models: dict[tuple[str, str], list[str]] = {}
+    numa_nodes: dict[tuple[int, int], list[str]] = {}
+    for (model, numa_node), gpu in zip(declared, actual, strict=True):
         if gpu.get("name") and not _same_model(model, gpu["name"]):
-            yield (
-                "error",
-                "declared hardware",
-                f"{where} is a {gpu['name']}, declared is {model}.",
-                "Correct the model or its order in gpu_devices.",
-            )
+            models.setdefault((gpu["name"], model), []).append(gpu["pci_address"])
         if numa_node is not None and gpu.get("numa_node") not in (None, -1, numa_node):
-            yield (
-                "error",
-                "declared hardware",
-                f"{where} is on NUMA node {gpu['numa_node']}, declared is {numa_node}.",
-                "Correct numa_nodes in gpu_devices.",
-            )
+            numa_nodes.setdefault((gpu["numa_node"], numa_node), []).append(gpu["pci_address"])
+    for (name, model), where in models.items():
+        yield (
+            "error",
+            "declared hardware",
+            f"GPU {', '.join(where)}: found {name}, declared is {model}.",
+            "Correct models and their order in gpu_devices.",
+        )
+    for (found, numa_node), where in numa_nodes.items():
+        yield (
+            "error",
+            "declared hardware",
+            f"GPU {', '.join(where)}: found on NUMA node {found}, declared is {numa_node}.",
+            "Correct numa_nodes in gpu_devices.",
+        )
 
 
 def _expand(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
