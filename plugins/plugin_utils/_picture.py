@@ -12,8 +12,8 @@ from typing import Any
 from ._catalog import Catalog
 
 GPU_WIDTH, GPU_GAP, NUMA_PAD = 128, 8, 10
-BAR_WIDTH, BAR_HEIGHT = 112, 44
-TOP, GPU_TOP, GPU_HEIGHT = 22, 46, 86
+BAR_WIDTH, BAR_HEIGHT = 112, 60
+TOP, GPU_TOP, GPU_HEIGHT = 2, 26, 102
 LABEL_WIDTH = 6.2  # of a character of a label
 
 
@@ -116,7 +116,7 @@ def _block(corner: tuple[float, int], width: float, kind: str, label: str, devic
         yield f'<text class="label" x="{x + 4:.1f}" y="{y + 18}">{escape(label)}</text>'
         if width >= len(device) * LABEL_WIDTH + 4:
             yield f'<text class="label small" x="{x + 4:.1f}" y="{y + 34}">{escape(device)}</text>'
-    elif len(label) * LABEL_WIDTH <= BAR_HEIGHT + 2:
+    elif len(label) * LABEL_WIDTH <= BAR_HEIGHT - 4:
         middle = x + width / 2 + 4
         yield f'<text class="label small" transform="translate({middle:.1f} {y + BAR_HEIGHT - 3}) rotate(-90)">{escape(label)}</text>'
     yield "</g>"

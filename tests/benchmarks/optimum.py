@@ -1,0 +1,258 @@
+# Copyright (c) 2026, heterogpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compares the planner with an exact solver on seeded clusters of up to 16 nodes.
+
+    python3 tests/benchmarks/optimum.py [--instances 20] [--seed 1]
+
+Of every instance it is computed how many replicas can be placed, class by class, first on an empty cluster, then with a
+plan in force and room only where replicas move: there the moves are compared too. The solver sees devices only, so the
+instances ask for no CPUs and no host memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.heterogpu.inference.plugins.plugin_utils import _catalog, _document, _inventory, _planner, _sticky
+from ortools.sat.python import cp_model
+
+CATALOG = _catalog.load(Path(_catalog.__file__).parents[2] / "data")
+CLASSES = ("interactive", "batch", "auxiliary")
+NUMA = [{"id": 0, "cpus": "0-63", "memory_mib": 600000}, {"id": 1, "cpus": "64-127", "memory_mib": 600000}]
+MODELS = {
+    "tiny": {"parameters": 5e8, "layers": 24, "attention_heads": 16, "hidden_size": 1024, "dtype": "float16", "encoder": True},
+}
+DEVICES: tuple[dict[str, Any], ...] = (
+    {"mig": "1g.10gb"},
+    {"mig": "2g.20gb"},
+    {"mig": "3g.40gb"},
+    {"mig": ["4g.40gb", "3g.40gb"]},
+    {"mig": "7g.80gb"},
+    {"gpus": 1},
+    {"gpus": 2},
+    {"gpus": 4},
+    {"share": 2},
+    {"share": 4},
+)
+Hosts = dict[str, dict[str, Any]]
+WHOLE = 720720
+
+
+def instance(choose: random.Random) -> tuple[Hosts, list[dict[str, Any]]]:
+    """A cluster, and services that ask for about as much as it has."""
+    hosts: Hosts = {}
+    for index in range(choose.randint(2, 16)):
+        count = choose.choice([2, 4, 8, 8])
+        model = choose.choice(["A100-SXM4-80GB"] * 3 + ["V100-SXM2-32GB"])
+        link = choose.choice(["all", "all", [position // 4 for position in range(count)]])
+        hosts[f"n{index:02}"] = {
+            "gpu_devices": [
+                {"model": model, "count": count, "numa_nodes": [2 * position // count for position in range(count)], "nvlink_set": link}
+            ],
+            "numa_nodes": NUMA,
+        }
+    gpus = sum(run["count"] for host in hosts.values() for run in host["gpu_devices"])
+    left = gpus * choose.uniform(0.8, 1.25)
+    services: list[dict[str, Any]] = []
+    while left > 0 and len(services) < 10:
+        device = choose.choice(DEVICES)
+        size = device.get("gpus") or (1 / device["share"] if "share" in device else 0.5)
+        replicas = max(1, round(choose.uniform(0.1, 0.35) * gpus / size))
+        services.append(service(f"s{len(services)}", choose.choice(CLASSES), replicas, device))
+        left -= replicas * size
+    return hosts, services
+
+
+def service(name: str, rank: str, replicas: int, device: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "model": "tiny",
+        "class": rank,
+        "replicas": replicas,
+        "device": dict(device),
+        "context_tokens": 128,
+        "concurrent_requests": 1,
+        "cpus": 0,
+        "memory_mib": 0,
+    }
+
+
+def plan(hosts: Hosts, services: list[dict[str, Any]], previous: Mapping[str, Any] | None = None, moves: int = 0) -> _planner.Plan:
+    cluster = {"inference_models": MODELS, "inference_services": services, "plan_max_moves": moves}
+    found = _inventory.load([_inventory.Host(name, ("gpu_nodes",), own) for name, own in hosts.items()], cluster, CATALOG)
+    return _planner.make_plan(found, CATALOG, _sticky.read(previous, {}) if previous else None)
+
+
+def placed(made: Mapping[str, Any]) -> tuple[int, ...]:
+    services = made["services"].values()
+    return tuple(sum(entry["placed"] for entry in services if entry["class"] == rank) for rank in CLASSES)
+
+
+class Exact:
+    """The same decision as an integer program: which device kinds on which GPU, groups per NVLink set."""
+
+    def __init__(self, hosts: Hosts, services: list[dict[str, Any]]):
+        self.model = cp_model.CpModel()
+        self.services = {entry["name"]: entry for entry in services}
+        self.on: dict[tuple[Any, ...], Any] = {}  # (service, node, gpu, kind, ...) -> variable
+        self.count: dict[str, list[Any]] = {name: [] for name in self.services}
+        for node, host in hosts.items():
+            self._node(node, host["gpu_devices"][0])
+        for name, entry in self.services.items():
+            self.model.add(sum(self.count[name]) <= entry["replicas"])
+
+    def _node(self, node: str, run: Mapping[str, Any]) -> None:
+        model = CATALOG.model(run["model"])
+        assert model is not None
+        groups: dict[Any, dict[str, list[Any]]] = {}
+        for gpu in range(run["count"]):
+            mig, shared = self.model.new_bool_var(""), self.model.new_bool_var("")
+            whole: list[Any] = []
+            slots: dict[int, list[Any]] = {}
+            slices: list[Any] = []
+            units: list[Any] = []
+            by_profile: dict[str, list[Any]] = {}
+            for name, entry in self.services.items():
+                device = entry["device"]
+                for profile_name in [device["mig"]] if isinstance(device.get("mig"), str) else device.get("mig", ()):
+                    profile = model.profile(profile_name)
+                    for start in profile.starts if profile else ():
+                        variable = self._variable(name, node, gpu, profile_name, start)
+                        self.model.add_implication(variable, mig)
+                        self.count[name].append(variable)
+                        slices.append(variable * profile.slices)
+                        by_profile.setdefault(profile_name, []).append(variable)
+                        for slot in range(start, start + profile.size):
+                            slots.setdefault(slot, []).append(variable)
+                if "share" in device:
+                    number = self.model.new_int_var(0, device["share"], "")
+                    self.on[name, node, gpu, "share"] = number
+                    self.count[name].append(number)
+                    units.append(number * (WHOLE // device["share"]))
+                if "gpus" in device:
+                    variable = self._variable(name, node, gpu, "whole", 0)
+                    whole.append(variable)
+                    link = run["nvlink_set"] if isinstance(run["nvlink_set"], str) else run["nvlink_set"][gpu]
+                    groups.setdefault(link if device["gpus"] > 1 else f"single {gpu}", {}).setdefault(name, []).append(variable)
+            for together in slots.values():
+                self.model.add_at_most_one(together)
+            for profile_name, together in by_profile.items():
+                profile = model.profile(profile_name)
+                assert profile is not None
+                self.model.add(sum(together) <= profile.max_instances)
+            self.model.add(sum(slices) <= model.compute_slices)
+            self.model.add(sum(units) <= WHOLE * shared)
+            self.model.add(mig + shared + sum(whole) <= 1)
+        for members in groups.values():
+            for name, variables in members.items():
+                size = self.services[name]["device"]["gpus"]
+                number = self.model.new_int_var(0, len(variables) // size, "")
+                self.model.add(sum(variables) == size * number)
+                self.count[name].append(number)
+
+    def _variable(self, *key: Any) -> Any:
+        self.on[key] = self.model.new_bool_var("")
+        return self.on[key]
+
+    def keep(self, previous: Mapping[str, Any]) -> list[Any]:
+        """A variable for every replica in force that is on when the replica stays; all of them remain placed."""
+        kept: list[Any] = []
+        shares: dict[tuple[Any, ...], int] = {}
+        running: dict[str, int] = {}
+        for node, part in previous["nodes"].items():
+            for replica in part["replicas"]:
+                name, device = replica["service"], replica["device"]
+                if name not in self.services or int(replica["name"].rpartition("-")[2]) > self.services[name]["replicas"]:
+                    continue
+                running[name] = running.get(name, 0) + 1
+                if "profile" in device:
+                    kept.append(self.on[name, node, device["indexes"][0], device["profile"], device["start"]])
+                elif "share" in device:
+                    key = (name, node, device["indexes"][0], "share")
+                    shares[key] = shares.get(key, 0) + 1
+                else:
+                    stays = self.model.new_bool_var("")
+                    for index in device["indexes"]:
+                        self.model.add_implication(stays, self.on[name, node, index, "whole", 0])
+                    kept.append(stays)
+        for key, number in shares.items():
+            stays = self.model.new_int_var(0, number, "")
+            self.model.add(stays <= self.on[key])
+            kept.append(stays)
+        for name, number in running.items():
+            self.model.add(sum(self.count[name]) >= number)
+        self.running = sum(running.values())
+        return kept
+
+    def lexicographic(self, aims: list[Any], seconds: float) -> list[int] | None:
+        """Maximise one aim after the other; None when the solver does not finish."""
+        reached: list[int] = []
+        for aim in aims:
+            self.model.maximize(aim)
+            solver = cp_model.CpSolver()
+            solver.parameters.max_time_in_seconds = seconds
+            solver.parameters.num_workers = 2
+            if solver.solve(self.model) != cp_model.OPTIMAL:
+                return None
+            reached.append(round(solver.objective_value))
+            self.model.add(aim >= reached[-1])
+        return reached
+
+    def by_class(self) -> list[Any]:
+        return [sum(sum(self.count[name]) for name, entry in self.services.items() if entry["class"] == rank) for rank in CLASSES]
+
+
+def compare(seed: int, seconds: float) -> tuple[bool, str]:
+    choose = random.Random(seed)
+    hosts, services = instance(choose)
+    first = plan(hosts, services)
+    exact = Exact(hosts, services)
+    best = exact.lexicographic(exact.by_class(), seconds)
+    got = placed(first.document)
+    total = sum(entry["replicas"] for entry in services)
+    said = f"seed {seed:4}: {len(hosts):2} nodes, {total:4} replicas, placed {got}"
+    if best is None:
+        return True, f"{said}, solver did not finish"
+    good = abs(sum(got) - sum(best)) <= 0.01 * sum(best) and all(mine >= 0.99 * theirs for mine, theirs in zip(got, best, strict=True))
+    said += f" of {tuple(best)}"
+    # A part of the replicas goes, and what comes instead may need others to move.
+    previous = json.loads(_document.render(first.document))
+    fewer = [entry | {"replicas": round(entry["replicas"] * choose.uniform(0.4, 0.9))} for entry in services]
+    device = choose.choice([{"gpus": 4}, {"gpus": 2}, {"mig": "7g.80gb"}, {"gpus": 1}, {"mig": "3g.40gb"}])
+    fewer.append(service("new", "interactive", choose.randint(1, 3), device))
+    second = plan(hosts, fewer, previous, moves=1000)
+    exact = Exact(hosts, fewer)
+    kept = exact.keep(previous)
+    best = exact.lexicographic([*exact.by_class(), sum(kept)], seconds)
+    if best is None:
+        return good, f"{said}; moves: solver did not finish"
+    moves, fewest = len(second.moves), exact.running - best[3]
+    same = placed(second.document) == tuple(best[:3])
+    good = good and (not same or moves == fewest) and sum(placed(second.document)) >= 0.99 * sum(best[:3])
+    return good, f"{said}; then {placed(second.document)} of {tuple(best[:3])} with {moves} moves of {fewest}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instances", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=20, help="limit of the solver for one aim")
+    arguments = parser.parse_args()
+    bad = 0
+    for seed in range(arguments.seed, arguments.seed + arguments.instances):
+        good, said = compare(seed, arguments.seconds)
+        bad += not good
+        print(("" if good else "WORSE ") + said, flush=True)
+    print(f"{bad} of {arguments.instances} worse than the optimum allows")
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
