@@ -53,7 +53,12 @@ def devices_file() -> None:
 def lay(hardware: dict[str, Any]) -> None:
     build(modules.RUN, hardware)
     os.makedirs(f"{modules.RUN}/sys/devices/system/node", exist_ok=True)
+    # A file of an overlay cannot be watched, and systemd-logind watches the console's: this part stays the kernel's own.
+    kernel = f"{LAYERS}/virtual"
+    os.makedirs(kernel, exist_ok=True)
+    mount("--bind", "/sys/devices/virtual", kernel)
     overlay("devices", "/sys/devices")
+    mount("--bind", kernel, "/sys/devices/virtual")
     overlay("class", "/sys/class")
     overlay("module", "/sys/module")
     mount("--bind", f"{modules.RUN}/sys/bus/pci", "/sys/bus/pci")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from .tree import Tree, cpu_mask, cpu_numbers
@@ -48,7 +49,8 @@ def build_nodes(tree: Tree, hardware: dict[str, Any]) -> None:
             for name in ("nr_hugepages", "free_hugepages", "surplus_hugepages"):
                 tree.file(f"{folder}/hugepages/hugepages-{size}kB/{name}", 0, 0o644)
         for number in numbers:
-            _topology(tree, f"{folder}/cpu{number}", number, hardware)
+            # As in sysfs; it leads to the CPU where both trees are mounted.
+            os.symlink(f"../../cpu/cpu{number}", tree.path(f"{folder}/cpu{number}"))
 
 
 def build_cpus(tree: Tree, hardware: dict[str, Any]) -> None:
@@ -77,7 +79,6 @@ def _topology(tree: Tree, folder: str, number: int, hardware: dict[str, Any]) ->
             "physical_package_id": socket,
             "thread_siblings_list": ranges(siblings),
             "core_cpus_list": ranges(siblings),
-            "thread_siblings": cpu_mask(siblings),
             "core_siblings_list": ranges(package),
             "package_cpus_list": ranges(package),
         },
