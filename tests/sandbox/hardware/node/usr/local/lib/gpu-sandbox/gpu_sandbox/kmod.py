@@ -1,7 +1,7 @@
 # Copyright (c) 2026, heterogpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""modprobe, rmmod, lsmod and modinfo for the nvidia modules; everything else goes to the real kmod."""
+"""modprobe, rmmod, lsmod and modinfo for the nvidia modules. Usage: python3 -m gpu_sandbox.kmod TOOL [ARGUMENT...]"""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ import sys
 
 from . import modules
 
-KMOD = "/usr/bin/kmod"
 
-
-def main(arguments: list[str]) -> int:
-    tool = os.path.basename(arguments[0])
-    names = [argument.replace("-", "_") for argument in arguments[1:] if not argument.startswith("-")]
+def main(tool: str, arguments: list[str]) -> int:
     if tool == "lsmod":
         return lsmod()
-    if not any(name.startswith("nvidia") for name in names):
-        os.execv(KMOD, [tool, *arguments[1:]])
-    flags = {flag for flag in arguments[1:] if flag.startswith("-")}
+    names = [argument.replace("-", "_") for argument in arguments if not argument.startswith("-")]
+    flags = {flag for flag in arguments if flag.startswith("-")}
     try:
         return {"modprobe": modprobe, "rmmod": rmmod, "modinfo": modinfo}.get(tool, modprobe)([n for n in names if n.startswith("nvidia")], flags)
     except modules.ModuleError as error:
@@ -80,4 +75,4 @@ def modinfo(names: list[str], flags: set[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
