@@ -55,8 +55,16 @@ def test_unreachable_node_is_the_only_finding() -> None:
         ({"gpu_info": None, "gpu_message": "The driver hangs."}, "driver answers", "The driver hangs."),
         ({"devices": []}, "declared hardware", "No gpu_devices"),
         ({"devices": [{"model": "A100-SXM4-80GB", "count": 3}]}, "declared hardware", "declares 3 GPUs and the node has 2"),
-        ({"devices": [{"model": "V100-PCIE-32GB", "count": 2}]}, "declared hardware", "GPU 0000:07:00.0, 0000:bd:00.0: found NVIDIA A100-SXM4-80GB, declared is V100"),
-        ({"devices": [{"model": "A100-SXM4-80GB", "count": 2, "numa_nodes": [0, 0]}]}, "declared hardware", "GPU 0000:bd:00.0: found on NUMA node 1, declared is 0"),
+        (
+            {"devices": [{"model": "V100-PCIE-32GB", "count": 2}]},
+            "declared hardware",
+            ":07:00.0, 0000:bd:00.0: found NVIDIA A100-SXM4-80GB, declared is V100",
+        ),
+        (
+            {"devices": [{"model": "A100-SXM4-80GB", "count": 2, "numa_nodes": [0, 0]}]},
+            "declared hardware",
+            "0000:bd:00.0: found on NUMA node 1, declared",
+        ),
         ({"packages_message": "The driver branch '9' is not known."}, "packages", "branch '9'"),
         (
             {"packages": {"problems": ["Version '580.1' for 'x' was not found."], "remove": [], "space": []}},
