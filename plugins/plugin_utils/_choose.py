@@ -23,6 +23,7 @@ class Chooser:
         self.cluster = cluster
         self.options = options
         self._numbers: dict[tuple[Any, ...], int] = {}
+        self.packed = False  # whether room is so short that it is filled, not spread over
         self._version = -1
         self._first: list[str] = []
         # Pools and versions decide, beside the state, what a node can host.
@@ -37,12 +38,14 @@ class Chooser:
         state = self.cluster.nodes[node]
         if state.number < 0:
             state.number = self._numbers.setdefault(state.likeness(), len(self._numbers))
-        key = (service.name, state.number, id(options))
+        key = (service.name, state.number, id(options), self.packed)
         if key in self._known:
             found = self._known[key]
         else:
             apart = self.cluster.apart[service.name]
-            found = self._known[key] = min(state.choices(service, options, apart), default=None, key=lambda choice: choice[0])
+            found = self._known[key] = min(
+                state.choices(service, options, apart, packed=self.packed), default=None, key=lambda choice: choice[0]
+            )
         if found is None:
             return None
         return found[0], node, found[1] if found[1].node == node else found[1].on(node)

@@ -83,6 +83,10 @@ class Layouts:
             found = self._kept[key] = tuple(entry for entry in layout if entry not in used)
         return found
 
+    def multisets(self) -> frozenset[tuple[str, ...]]:
+        """Every set of profiles that fits on an empty GPU."""
+        return self._extensions(EMPTY)
+
     def _find_starts(self, layout: Layout, name: str) -> tuple[int, ...]:
         profile = self._profiles.get(name)
         if profile is None:

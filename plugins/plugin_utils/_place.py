@@ -18,6 +18,7 @@ from heapq import heapify, heappop, heapreplace
 
 from ._candidates import Candidates, Option
 from ._choose import Chooser
+from ._consolidate import Consolidation
 from ._entities import Service
 from ._exact import fewest_moves, improve
 from ._repair import LARGE, Move, Repair
@@ -38,6 +39,7 @@ class Placer:
         self._options = {name: found.options for name, found in candidates.items()}
         self.chooser = Chooser(cluster, self._options)
         self.repair = Repair(self.chooser, frozenset(in_force))
+        self._consolidation = Consolidation(self.chooser, self.repair.in_force)
         self._large = sum(len(state.gpus) for state in cluster.nodes.values()) > LARGE
 
     def run(self, wanted: Sequence[ReplicaId]) -> Wanted:
@@ -47,7 +49,10 @@ class Placer:
         unplaced = self._make_room(unplaced)
         if unplaced:
             self._restore(before)
+            self.chooser.packed = True
             unplaced = self._make_room(self._admit(wanted))
+            self.chooser.packed = False
+            unplaced = self._spread(wanted, unplaced, before)
         if unplaced:
             unplaced = improve(self.cluster, self._options, wanted, unplaced)
         new = [replica for replica in sorted(self.cluster.where) if replica not in self.repair.in_force]
@@ -61,11 +66,12 @@ class Placer:
         """Place what fits only when running replicas move; beyond the allowance, only say what would have to move."""
         left: Wanted = []
         suggestions: dict[str, list[Move]] = {}
+        home = self._snapshot()
         for name in sorted({replica[0] for replica in unplaced}, key=lambda name: (self._importance((name, 0)), name)):
             accepted = self._snapshot()
             for position, replica in enumerate(group := sorted(replica for replica in unplaced if replica[0] == name)):
                 before = self._snapshot()
-                if not self._move_for(replica):
+                if not self._move_for(replica, max(MOST_MOVES, allowance)):
                     left += group[position:]
                     break
                 moves = self._moves(before)
@@ -79,12 +85,21 @@ class Placer:
                         left += group[position + 1 :]
                         break
             self._restore(accepted)
+            self._return(home)
         return sorted(left), suggestions
 
-    def _move_for(self, replica: ReplicaId) -> bool:
+    def _return(self, home: Snapshot) -> None:
+        """Let moved replicas stay after all where their device has become free again."""
+        for move in self._moves(home):
+            away = self.cluster.remove(move.replica)
+            state = self.cluster.nodes[move.before.node]
+            back = state.possible(self.cluster.services[move.replica[0]], move.before)
+            self.cluster.place(move.replica, move.before if back else away)
+
+    def _move_for(self, replica: ReplicaId, most_moves: int) -> bool:
         before = self._snapshot()
-        moves = self.repair.make_room(replica, MOST_MOVES)
-        most = MOST_MOVES + 1 if moves is None else len(moves)
+        moves = self.repair.make_room(replica, most_moves)
+        most = min(most_moves, MOST_MOVES) + 1 if moves is None else len(moves)
         if most <= 1:
             return moves is not None
         after = self._snapshot()
@@ -125,6 +140,8 @@ class Placer:
         unplaced: Wanted = []
         for name in order:
             unplaced += self._fill_service(self.cluster.services[name], sorted(by_service[name]))
+        if not self._large:
+            self._consolidation.compress()
         return unplaced
 
     def _hardness(self, name: str) -> tuple[float, int, int, str]:
@@ -157,12 +174,26 @@ class Placer:
             hopeless: set[str] = set()
             for replica in sorted(unplaced, key=lambda replica: (self._importance(replica), replica)):
                 # Replicas of a service are alike: when one finds no room, the next one will not either.
-                if replica[0] in hopeless or self.repair.make_room(replica, max_moves=0) is None:
+                if replica[0] in hopeless or not self._room_for(replica):
                     hopeless.add(replica[0])
                     left.append(replica)
             if not left or len(left) == len(unplaced):
                 return left
             unplaced = left  # what was re-placed may have made room for those given up before
+
+    def _spread(self, wanted: Sequence[ReplicaId], unplaced: Wanted, base: Snapshot) -> Wanted:
+        """Spread what was packed to find out how much fits, if it all still finds room then."""
+        packed = self._snapshot()
+        missing = set(unplaced)
+        self._restore(base)
+        if self._make_room(self._fill([replica for replica in wanted if replica not in missing], hardest_first=True)):
+            self._restore(packed)
+        return unplaced
+
+    def _room_for(self, replica: ReplicaId) -> bool:
+        if self.repair.make_room(replica, max_moves=0) is not None:
+            return True
+        return not self._large and self._consolidation.make_room(replica)
 
     def _importance(self, replica: ReplicaId) -> tuple[bool, int]:
         service = self.cluster.services[replica[0]]

@@ -17,7 +17,7 @@ from ._state import Assignment, GpuState, NodeState, ReplicaId
 # Bounds of the search: chains of evictions only on small clusters (where they are complete), and on large ones only
 # evictions of replicas for which there is a free device somewhere.
 TRIES = 48
-MOST_EVICTED = 4
+MOST_EVICTED = 7  # of one GPU
 SMALL = 24  # GPUs
 LARGE = 256
 
@@ -151,7 +151,7 @@ class Repair:
                     allowed = evicted and moves <= budget and (node.movable or not moves) and not settled & evicted
                     if allowed and (free is None or all(tenant[0] in free for tenant in evicted)):
                         found.add(Eviction(moves, len(evicted), name, tuple(sorted(evicted))))
-        return sorted(found)[:TRIES]
+        return sorted(found)[: TRIES if self._large else 4 * TRIES]
 
     def _likeness(self, node: NodeState) -> Any:
         """What a node holds and how, with the names of its replicas left out."""
@@ -177,7 +177,10 @@ class Repair:
                 if alike not in seen:
                     seen.add(alike)
                     yield from self._for_part(state, option)
-        yield from self._for_host_resources(node, option)
+        if node.lacks(service):
+            # One replica that leaves may also free the CPUs or the memory that are missing.
+            for tenant in sorted(node.placed):
+                yield frozenset((tenant,))
 
     def _for_group(self, usable: list[GpuState], option: Option, service: Service) -> Iterator[frozenset[ReplicaId]]:
         sets: dict[str | None, list[GpuState]] = {}
@@ -218,8 +221,3 @@ class Repair:
                     yield frozenset(chosen)
             if hit and profile:
                 return
-
-    def _for_host_resources(self, node: NodeState, option: Option) -> Iterator[frozenset[ReplicaId]]:
-        """One replica that leaves may also free the CPUs or the memory that are missing."""
-        for tenant in sorted(node.placed):
-            yield frozenset((tenant,))

@@ -188,22 +188,36 @@ class NodeState:
         return self._parts_free(assignment.parts)
 
     def choices(
-        self, service: Service, options: Iterable[Option], apart: frozenset[str], exhaustive: bool = False
+        self, service: Service, options: Iterable[Option], apart: frozenset[str], exhaustive: bool = False, packed: bool = False
     ) -> Iterator[tuple[Key, Assignment]]:
         """Yield possible assignments with their keys: the lowest is the best.
 
         Interchangeable GPUs are offered once. Without `exhaustive`, neither are start slots and GPU sets that are no
-        better than another one offered.
+        better than another one offered. When room is short, `packed` fills what is in use instead of spreading, and takes
+        first what fewer others can use.
         """
         if not self.accepts or not self.welcome(service, apart):
             return
         for option in options:
             if option.profile:
-                yield from self._instances(service, option, exhaustive)
+                found = self._instances(service, option, exhaustive)
             elif option.share:
-                yield from self._shares(service, option)
+                found = self._shares(service, option)
             else:
-                yield from self._groups(service, option, exhaustive)
+                found = self._groups(service, option, exhaustive)
+            for key, assignment in found:
+                yield (self._packed(service, assignment, key) if packed else key), assignment
+
+    def _packed(self, service: Service, assignment: Assignment, key: Key) -> Key:
+        option = assignment.option
+        first = self.gpus[assignment.gpus[0]]
+        # How many GPUs of the set stay free: small remainders are used up first, large ones are kept for groups.
+        link, model = first.gpu.nvlink_set, option.model
+        around = sum(not state.tenants and state.gpu.model is model and state.gpu.nvlink_set == link for state in self.gpus)
+        asked = () if service.device.chosen else option.preference
+        if option.profile:
+            return (*asked, *key[1:5], around if first.idle else 0, *key[5:])
+        return (*asked, model.mig_capable, int(first.idle), -first.units, key[3] if option.gpus else 0, around, *key[1:])
 
     def welcome(self, service: Service, apart: frozenset[str]) -> bool:
         """Whether the other replicas of the node tolerate one of this service."""
@@ -236,7 +250,7 @@ class NodeState:
             if alike in seen:
                 continue
             seen.add(alike)
-            parts = self._parts(service, (state.gpu.numa_node,))
+            parts = self.parts(service, (state.gpu.numa_node,))
             if parts is None:
                 continue
             layouts, used = state.layouts, state.used
@@ -281,7 +295,7 @@ class NodeState:
             if alike in seen:
                 continue
             seen.add(alike)
-            parts = self._parts(service, (state.gpu.numa_node,))
+            parts = self.parts(service, (state.gpu.numa_node,))
             if parts is None:
                 continue
             key = (
@@ -311,7 +325,7 @@ class NodeState:
         for by_numa in sets.values():
             for picked in self._splits(by_numa, option.gpus, exhaustive):
                 numa_nodes = tuple(state.gpu.numa_node for state in picked)
-                parts = self._parts(service, numa_nodes)
+                parts = self.parts(service, numa_nodes)
                 if parts is None:
                     continue
                 key = (
@@ -360,11 +374,19 @@ class NodeState:
         if each * len(ordered) == count and all(len(states) >= each for states in ordered.values()):
             yield [state for states in ordered.values() for state in states[:each]]
 
-    def _parts(self, service: Service, numa_nodes: tuple[int, ...]) -> tuple[NumaPart, ...] | None:
+    def parts(self, service: Service, numa_nodes: tuple[int, ...]) -> tuple[NumaPart, ...] | None:
         """What a replica on GPUs of these NUMA nodes takes of each; None when one has too little left."""
         cores = -(-service.cpus // self.node.threads_per_core)
         parts = parts_of(cores, service.memory_mib, service.hugepages_mib, numa_nodes)
         return parts if self._parts_free(parts) else None
+
+    def lacks(self, service: Service) -> bool:
+        """Whether a NUMA node has too little left for a replica of the service."""
+        cores = -(-service.cpus // self.node.threads_per_core)
+        return any(
+            self.cores[numa] < cores or self.memory[numa] < service.memory_mib or self.hugepages[numa] < service.hugepages_mib
+            for numa in self.cores
+        )
 
     def _parts_free(self, parts: tuple[NumaPart, ...]) -> bool:
         return all(

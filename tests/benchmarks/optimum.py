@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.heterogpu.inference.plugins.plugin_utils import _catalog, _document, _inventory, _planner, _sticky
+from ansible_collections.heterogpu.inference.plugins.plugin_utils import _catalog, _document, _inventory, _mig_layouts, _planner, _sticky
 from ortools.sat.python import cp_model
 
 CATALOG = _catalog.load(Path(_catalog.__file__).parents[2] / "data")
@@ -161,7 +161,7 @@ class Exact:
         self.on[key] = self.model.new_bool_var("")
         return self.on[key]
 
-    def keep(self, previous: Mapping[str, Any]) -> list[Any]:
+    def keep(self, previous: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:
         """A variable for every replica in force that is on when the replica stays; all of them remain placed."""
         kept: list[Any] = []
         shares: dict[tuple[Any, ...], int] = {}
@@ -188,8 +188,7 @@ class Exact:
             kept.append(stays)
         for name, number in running.items():
             self.model.add(sum(self.count[name]) >= number)
-        self.running = sum(running.values())
-        return kept
+        return kept, running
 
     def lexicographic(self, aims: list[Any], seconds: float) -> list[int] | None:
         """Maximise one aim after the other; None when the solver does not finish."""
@@ -206,21 +205,93 @@ class Exact:
         return reached
 
     def by_class(self) -> list[Any]:
-        return [sum(sum(self.count[name]) for name, entry in self.services.items() if entry["class"] == rank) for rank in CLASSES]
+        return by_class(self.count, self.services)
+
+
+class Counts:
+    """The same decision without names: how many GPUs of a set are cut, shared, or whole, and how often each layout occurs.
+
+    GPUs with instances are interchangeable within a model, and shares of a half and a quarter always fill a GPU, so nothing
+    is lost; without the symmetries of single GPUs the solver finishes.
+    """
+
+    def __init__(self, hosts: Hosts, services: list[dict[str, Any]], at_least: Mapping[str, int]):
+        self.model = cp_model.CpModel()
+        self.services = {entry["name"]: entry for entry in services}
+        self.count: dict[str, list[Any]] = {name: [] for name in self.services}
+        sets: dict[str, list[int]] = {}
+        for host in hosts.values():
+            run = host["gpu_devices"][0]
+            link = run["nvlink_set"]
+            members = [run["count"]] if isinstance(link, str) else [link.count(name) for name in sorted(set(link))]
+            sets.setdefault(run["model"], []).extend(members)
+        for name, sizes in sorted(sets.items()):
+            self._gpus(name, sizes)
+        for name, entry in self.services.items():
+            self.model.add(sum(self.count[name]) <= entry["replicas"])
+            self.model.add(sum(self.count[name]) >= at_least.get(name, 0))
+
+    def _number(self, most: int) -> Any:
+        return self.model.new_int_var(0, most, "")
+
+    def _gpus(self, name: str, sizes: list[int]) -> None:
+        gpu = CATALOG.model(name)
+        assert gpu is not None
+        total = sum(sizes)
+        cut, shared = self._number(total), self._number(total)
+        rest: list[Any] = []
+        for size in sizes:
+            whole: list[Any] = []
+            for service_name, entry in self.services.items():
+                if "gpus" in entry["device"]:
+                    number = self._number(size // entry["device"]["gpus"])
+                    whole.append(number * entry["device"]["gpus"])
+                    self.count[service_name].append(number)
+            self.model.add(sum(whole) <= size)
+            rest.append(size - sum(whole))
+        self.model.add(cut + shared <= sum(rest))
+        layouts = sorted(_mig_layouts.Layouts(gpu).multisets()) if gpu.mig_capable else []
+        often = [self._number(total) for _layout in layouts]
+        self.model.add(sum(often) <= cut)
+        taken: dict[str, list[Any]] = {}
+        units: list[Any] = []
+        for service_name, entry in self.services.items():
+            device = entry["device"]
+            for profile in [device["mig"]] if isinstance(device.get("mig"), str) else device.get("mig", ()):
+                if gpu.profile(profile):
+                    number = self._number(7 * total)
+                    taken.setdefault(profile, []).append(number)
+                    self.count[service_name].append(number)
+            if "share" in device:
+                number = self._number(device["share"] * total)
+                units.append(number * (4 // device["share"]))
+                self.count[service_name].append(number)
+        for profile, numbers in taken.items():
+            self.model.add(sum(numbers) <= sum(layout.count(profile) * number for layout, number in zip(layouts, often, strict=True)))
+        self.model.add(sum(units) <= 4 * shared)
+
+    lexicographic = Exact.lexicographic
+
+    def by_class(self) -> list[Any]:
+        return by_class(self.count, self.services)
+
+
+def by_class(count: Mapping[str, list[Any]], services: Mapping[str, Mapping[str, Any]]) -> list[Any]:
+    return [sum(sum(count[name]) for name, entry in services.items() if entry["class"] == rank) for rank in CLASSES]
 
 
 def compare(seed: int, seconds: float) -> tuple[bool, str]:
     choose = random.Random(seed)
     hosts, services = instance(choose)
     first = plan(hosts, services)
-    exact = Exact(hosts, services)
-    best = exact.lexicographic(exact.by_class(), seconds)
+    counts = Counts(hosts, services, {})
+    best = counts.lexicographic(counts.by_class(), seconds)
     got = placed(first.document)
     total = sum(entry["replicas"] for entry in services)
     said = f"seed {seed:4}: {len(hosts):2} nodes, {total:4} replicas, placed {got}"
     if best is None:
         return True, f"{said}, solver did not finish"
-    good = abs(sum(got) - sum(best)) <= 0.01 * sum(best) and all(mine >= 0.99 * theirs for mine, theirs in zip(got, best, strict=True))
+    good = sum(got) >= 0.99 * sum(best) and got[0] >= 0.99 * best[0]
     said += f" of {tuple(best)}"
     # A part of the replicas goes, and what comes instead may need others to move.
     previous = json.loads(_document.render(first.document))
@@ -229,11 +300,17 @@ def compare(seed: int, seconds: float) -> tuple[bool, str]:
     fewer.append(service("new", "interactive", choose.randint(1, 3), device))
     second = plan(hosts, fewer, previous, moves=1000)
     exact = Exact(hosts, fewer)
-    kept = exact.keep(previous)
-    best = exact.lexicographic([*exact.by_class(), sum(kept)], seconds)
+    kept, running = exact.keep(previous)
+    counts = Counts(hosts, fewer, running)
+    best = counts.lexicographic(counts.by_class(), seconds)
+    if best is not None:
+        for aim, reached in zip(exact.by_class(), best, strict=True):
+            exact.model.add(aim == reached)
+        most = exact.lexicographic([sum(kept)], seconds)
+        best = [*best, *most] if most else None
     if best is None:
         return good, f"{said}; moves: solver did not finish"
-    moves, fewest = len(second.moves), exact.running - best[3]
+    moves, fewest = len(second.moves), sum(running.values()) - best[3]
     same = placed(second.document) == tuple(best[:3])
     good = good and (not same or moves == fewest) and sum(placed(second.document)) >= 0.99 * sum(best[:3])
     return good, f"{said}; then {placed(second.document)} of {tuple(best[:3])} with {moves} moves of {fewest}"
