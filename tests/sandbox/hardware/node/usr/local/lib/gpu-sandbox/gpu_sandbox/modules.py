@@ -11,19 +11,34 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any
 
-from . import loaded
+from . import device_files, loaded
 from .tree import Tree
 
 RUN = "/run/gpu-sandbox"
 HARDWARE = "/etc/gpu-sandbox/hardware.json"
 STATE = f"{RUN}/modules.json"
-NEEDS = {"nvidia": [], "nvidia_uvm": ["nvidia"], "nvidia_modeset": ["nvidia"], "nvidia_drm": ["nvidia_modeset"], "nvidia_peermem": ["nvidia"]}
+FABRIC_MANAGER = f"{RUN}/fabricmanager.json"
+NEEDS = {
+    "nvidia": [],
+    "nvidia_uvm": ["nvidia"],
+    "nvidia_modeset": ["nvidia"],
+    "nvidia_drm": ["nvidia_modeset"],
+    "nvidia_peermem": ["nvidia"],
+}
+DEVICE_FILES = {"nvidia_uvm": ("/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"), "nvidia_modeset": ("/dev/nvidia-modeset",)}
+# The open modules drive only GPUs with a GSP, which came with Turing.
+OPEN_MINIMUM = 7.5
 
 
 class ModuleError(Exception):
     """What the kernel answers."""
+
+
+class NotFound(ModuleError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"FATAL: Module {name} not found in directory /lib/modules/{os.uname().release}")
 
 
 def hardware() -> dict[str, Any]:
@@ -31,27 +46,30 @@ def hardware() -> dict[str, Any]:
         return json.load(stream)
 
 
-def installed(name: str) -> Optional[dict[str, str]]:
+def installed(name: str) -> dict[str, str] | None:
     """The text of the module's stand-in for the running kernel: version and flavour."""
     file_name = name.replace("_", "-")
     for path in sorted(glob.glob(f"/lib/modules/{os.uname().release}/**/{file_name}.ko", recursive=True)):
         with open(path, encoding="utf-8") as stream:
-            return {**dict(line.strip().split("=", 1) for line in stream if "=" in line), "filename": path}
+            return {"flavour": "proprietary", **dict(line.strip().split("=", 1) for line in stream if "=" in line), "filename": path}
     return None
 
 
 def blacklisted(name: str) -> bool:
     """Blacklisting stops loading by hardware alias, which is what happens at boot."""
-    for path in glob.glob("/etc/modprobe.d/*.conf") + glob.glob("/usr/lib/modprobe.d/*.conf"):
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            if any(line.split()[:2] == ["blacklist", name] for line in stream):
-                return True
+    for folder in ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d"):
+        for path in glob.glob(f"{folder}/*.conf"):
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                for line in stream:
+                    words = line.split()
+                    if words[:1] == ["blacklist"] and words[1:2] and words[1].replace("-", "_") == name:
+                        return True
     return False
 
 
 @contextmanager
 def _state() -> Iterator[dict[str, Any]]:
-    """The loaded modules, under the lock of the driver; written back when changed."""
+    """The loaded modules, under the lock of the driver; written back, and shown below /sys/module, when changed."""
     os.makedirs(RUN, exist_ok=True)
     with open(f"{RUN}/lock", "a", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -59,86 +77,88 @@ def _state() -> Iterator[dict[str, Any]]:
         before = json.dumps(state)
         yield state
         if json.dumps(state) != before:
+            loaded.describe_modules("/sys/module", state, NEEDS)
             with open(f"{STATE}.new", "w", encoding="utf-8") as stream:
                 json.dump(state, stream)
             os.replace(f"{STATE}.new", STATE)
 
 
 def read() -> dict[str, Any]:
+    return _json(STATE) or {}
+
+
+def _json(path: str) -> Any:
     try:
-        with open(STATE, encoding="utf-8") as stream:
+        with open(path, encoding="utf-8") as stream:
             return json.load(stream)
     except FileNotFoundError:
-        return {}
+        return None
 
 
 def load(name: str) -> None:
-    if name not in NEEDS:
-        raise ModuleError(f"FATAL: Module {name} not found in directory /lib/modules/{os.uname().release}")
+    """With the modules that it needs."""
+    if name not in NEEDS or installed(name) is None:
+        raise NotFound(name)
     for needed in NEEDS[name]:
         load(needed)
     with _state() as state:
-        if name in state:
-            return
         found = installed(name)
-        if found is None:
-            raise ModuleError(f"FATAL: Module {name} not found in directory /lib/modules/{os.uname().release}")
+        if name in state or found is None:
+            return
         if name == "nvidia":
-            _load_nvidia(found)
-        elif name == "nvidia_uvm":
-            loaded.device_node("/dev/nvidia-uvm")
-            loaded.device_node("/dev/nvidia-uvm-tools")
-        elif name == "nvidia_modeset":
-            loaded.device_node("/dev/nvidia-modeset")
-        state[name] = {"version": found["version"], "flavour": found.get("flavour", "proprietary")}
-        loaded.describe_module("/sys/module", name, found["version"])
+            facts = hardware()
+            _require_hardware(facts, found["flavour"])
+            loaded.load(Tree(f"{RUN}/proc"), "/dev", Tree(f"{RUN}/sys"), facts, found)
+        elif found["version"] != state["nvidia"]["version"]:
+            raise ModuleError(f"ERROR: could not insert '{name}': Invalid argument")
+        for path in DEVICE_FILES.get(name, ()):
+            device_files.make(path)
+        state[name] = {"version": found["version"], "flavour": found["flavour"]}
 
 
-def _load_nvidia(found: dict[str, str]) -> None:
-    facts = hardware()
-    profiles = facts["gpu_profiles"]
-    # The open modules need a GSP, which GPUs before Turing do not have.
-    usable = [gpu for gpu in facts["gpus"] if found.get("flavour") != "open" or float(profiles[gpu["gpu_profile"]]["compute_capability"]) >= 7.5]
-    if len(usable) < len(facts["gpus"]) or not usable:
+def _require_hardware(facts: dict[str, Any], flavour: str) -> None:
+    """The driver finds nothing to drive: no GPU, or with the open flavour one that it does not know (a node's GPUs load as a whole)."""
+    capabilities = [float(facts["gpu_profiles"][gpu["gpu_profile"]]["compute_capability"]) for gpu in facts["gpus"]]
+    if not capabilities or (flavour == "open" and min(capabilities) < OPEN_MINIMUM):
         raise ModuleError("ERROR: could not insert 'nvidia': No such device")
-    loaded.load(Tree(f"{RUN}/proc"), "/dev", facts, found["version"], found.get("flavour", "proprietary"))
+
+
+def users(name: str) -> list[str]:
+    """Loaded modules that need this one."""
+    return sorted(other for other in read() if name in NEEDS.get(other, []))
 
 
 def remove(name: str) -> None:
     with _state() as state:
         if name not in state:
             raise ModuleError(f"ERROR: Module {name} is not currently loaded")
-        users = [other for other in state if name in NEEDS.get(other, [])]
-        if users:
-            raise ModuleError(f"ERROR: Module {name} is in use by: {' '.join(sorted(users))}")
+        if users(name):
+            raise ModuleError(f"ERROR: Module {name} is in use by: {' '.join(users(name))}")
         if held(name):
             raise ModuleError(f"ERROR: Module {name} is in use")
         del state[name]
-        loaded.forget_module("/sys/module", name)
         if name == "nvidia":
-            loaded.unload(Tree(f"{RUN}/proc"), "/dev")
+            loaded.unload(Tree(f"{RUN}/proc"), "/dev", Tree(f"{RUN}/sys"))
             if os.path.exists(f"{RUN}/driver.json"):
                 os.unlink(f"{RUN}/driver.json")  # instances, clocks and modes do not outlive the driver
 
 
 def held(name: str) -> bool:
-    """Whether a process has one of the module's device files open, or NVML lists one."""
-    prefixes = {"nvidia": ("/dev/nvidia",), "nvidia_uvm": ("/dev/nvidia-uvm",), "nvidia_modeset": ("/dev/nvidia-modeset",)}.get(name, ())
-    if not prefixes:
+    """Whether a process has one of the module's device files open, or works with a GPU by NVML."""
+    if name not in DEVICE_FILES and name != "nvidia":
         return False
+    others = tuple(path for paths in DEVICE_FILES.values() for path in paths)
     for link in glob.glob("/proc/[0-9]*/fd/*"):
         try:
             target = os.readlink(link)
         except OSError:
             continue
-        if target.startswith(prefixes) and (name != "nvidia" or not target.startswith(("/dev/nvidia-uvm", "/dev/nvidia-modeset"))):
+        if target in DEVICE_FILES.get(name, ()) or (name == "nvidia" and target.startswith("/dev/nvidia") and target not in others):
             return True
-    return name == "nvidia" and any(os.path.exists(f"/proc/{one.get('pid')}") for one in _listed() if one.get("pid"))
+    return name == "nvidia" and any(os.path.exists(f"/proc/{pid}") for pid in _known_users())
 
 
-def _listed() -> list[dict[str, Any]]:
-    try:
-        with open(f"{RUN}/holders.json", encoding="utf-8") as stream:
-            return json.load(stream)
-    except FileNotFoundError:
-        return []
+def _known_users() -> list[int]:
+    """Processes that keep the driver busy without an open device file in this simulation."""
+    users_of_gpus = [holder.get("pid") for holder in _json(f"{RUN}/holders.json") or []]
+    return [pid for pid in (*users_of_gpus, (_json(FABRIC_MANAGER) or {}).get("pid")) if pid]

@@ -80,7 +80,7 @@ def cpu_list(numbers: list[int]) -> str:
 def cpu_mask(numbers: list[int]) -> str:
     """Hexadecimal groups of 32 bits, as sysfs writes CPU masks."""
     mask = sum(1 << number for number in numbers)
-    groups = []
+    groups: list[str] = []
     while mask or not groups:
         groups.append(f"{mask & 0xFFFFFFFF:08x}")
         mask >>= 32
