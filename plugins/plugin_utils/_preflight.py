@@ -13,6 +13,8 @@ from typing import Any
 _MINIMUM_PYTHON = (3, 9)
 # R580 is the last branch with Volta, and the open kernel modules need a GSP, which Volta lacks.
 _LAST_VOLTA_BRANCH = 580
+# A driver that is absent or not loaded yet is what the run is going to change; these states it cannot change.
+_UNUSABLE_DRIVER = ("hung", "no_permission", "unusable")
 
 Observed = Mapping[str, Any]
 
@@ -77,6 +79,19 @@ def _hardware(observed: Observed) -> Iterator[Details]:
         message = observed.get("gpu_message") or "The GPUs could not be read."
         yield "error", "driver answers", message, "Look at dmesg for Xid messages and reboot the node if the driver hangs."
         return
+    driver = info.get("driver", {})
+    if driver.get("state") in _UNUSABLE_DRIVER:
+        yield "error", "driver answers", driver["message"], "Look at dmesg for Xid messages and reboot the node if the driver hangs."
+    if driver.get("state") == "mismatch":
+        yield "warning", "driver answers", driver["message"], "Drain the node and allow the reboot with nvidia_driver_reboot_allowed."
+    lost = [gpu["pci_address"] for gpu in info["gpus"] if gpu.get("lost")]
+    if lost:
+        yield (
+            "error",
+            "driver answers",
+            f"The driver cannot reach GPU {', '.join(lost)}.",
+            "Reset the GPU or reboot the node; replace it if it stays lost.",
+        )
     declared = [device for entry in observed["devices"] for device in _expand(entry)]
     actual = info["gpus"]
     if not declared:

@@ -63,6 +63,11 @@ def test_check_mode_names_what_the_real_run_does(checked: Run, converged: Run, p
         assert all(foretold.values())
 
 
+def test_geometry_of_a_node_without_driver_is_marked_as_declared(checked: Run) -> None:
+    sources = {host: change["geometry_source"] for host, change in changes(checked).items()}
+    assert {sources["a100-1"], sources["a100-2"]} == {"declared"}
+
+
 def test_installed_packages_are_those_that_were_named(checked: Run, converged: Run, nodes: dict[str, Node]) -> None:
     for host, change in changes(checked).items():
         shown = nodes[host].run("dpkg-query -W -f '${Package}=${Version}\\n'").splitlines()

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 from ansible_collections.heterogpu.inference.plugins.plugin_utils._preflight import errors_text, findings
 
+GPUS = [
+    {"pci_address": "0000:07:00.0", "name": "NVIDIA A100-SXM4-80GB", "numa_node": 0},
+    {"pci_address": "0000:bd:00.0", "name": "NVIDIA A100-SXM4-80GB", "numa_node": 1},
+]
+
 
 def observed(**changes: Any) -> dict[str, Any]:
-    gpus = [
-        {"pci_address": "0000:07:00.0", "name": "NVIDIA A100-SXM4-80GB", "numa_node": 0},
-        {"pci_address": "0000:bd:00.0", "name": "NVIDIA A100-SXM4-80GB", "numa_node": 1},
-    ]
     state: dict[str, Any] = {
         "unreachable": "",
         "system": "ubuntu-22.04",
         "supported_systems": ["ubuntu-22.04"],
         "python": {"version": {"major": 3, "minor": 10}},
-        "gpu_info": {"gpus": gpus},
+        "gpu_info": {"gpus": GPUS},
         "devices": [{"model": "A100-SXM4-80GB", "count": 2, "numa_nodes": [0, 1]}],
         "driver": {"version": "580.95.05", "flavour": "proprietary"},
         "packages": {"problems": [], "remove": [], "space": []},
@@ -53,6 +54,8 @@ def test_unreachable_node_is_the_only_finding() -> None:
         ({"system": "centos-7"}, "operating system", "centos-7 is not supported"),
         ({"python": {"version": {"major": 3, "minor": 8}}}, "python", "3.8 is too old"),
         ({"gpu_info": None, "gpu_message": "The driver hangs."}, "driver answers", "The driver hangs."),
+        ({"gpu_info": {"gpus": GPUS, "driver": {"state": "hung", "message": "It hangs."}}}, "driver answers", "It hangs."),
+        ({"gpu_info": {"gpus": [{**GPUS[0], "lost": True}, GPUS[1]]}}, "driver answers", "cannot reach GPU 0000:07:00.0"),
         ({"devices": []}, "declared hardware", "No gpu_devices"),
         ({"devices": [{"model": "A100-SXM4-80GB", "count": 3}]}, "declared hardware", "declares 3 GPUs and the node has 2"),
         (
@@ -123,3 +126,9 @@ def test_common_errors_are_said_once_and_warnings_not_at_all() -> None:
         finding("c", "warning", "Three."),
     ]
     assert errors_text(all_findings) == "a, b: One. Do it. b: Two. Do it."
+
+
+@pytest.mark.parametrize(("state", "severities"), [("absent", []), ("not_loaded", []), ("ok", []), ("mismatch", ["warning"])])
+def test_driver_that_the_run_brings_is_no_error(state: str, severities: list[str]) -> None:
+    info = {"gpus": GPUS, "driver": {"state": state, "message": "So it is."}}
+    assert [finding["severity"] for finding in findings("a", observed(gpu_info=info))] == severities
