@@ -69,18 +69,20 @@ def generate(hardware: dict[str, Any], where: str) -> dict[str, Any]:
             number = len(gpus)
             switch = f"sw{number // 2}n{node}"
             bus = 0x10 + 8 * (number // 2)
-            switches.setdefault(switch, {"root_port": f"0000:{bus:02x}:01.1", "upstream": f"0000:{bus + 1:02x}:{node % 16:02x}.0", "numa_node": node})
+            switches.setdefault(
+                switch, {"root_port": f"0000:{bus:02x}:01.1", "upstream": f"0000:{bus + 1:02x}:{node % 16:02x}.0", "numa_node": node}
+            )
             gpu = {"model": entry["model"], "pci_address": f"0000:{bus + 3 + number % 2:02x}:00.0", "switch": switch}
             gpus.append({**gpu, "nvlink": "nvswitch"} if entry.get("nvlink_set") else gpu)
     hcas = [
         {
             "device": f"mlx5_{index}",
-            "pci_address": f"0000:{0xe0 + index:02x}:00.0",
-            "root_port": f"0000:{0xd0 + index:02x}:01.1",
+            "pci_address": f"0000:{0xE0 + index:02x}:00.0",
+            "root_port": f"0000:{0xD0 + index:02x}:01.1",
             "numa_node": index % count,
             "device_id": "0x101b",
             "rate_gbps": 200,
-            "netdev": f"ibp{0xe0 + index}s0",
+            "netdev": f"ibp{0xE0 + index}s0",
         }
         for index in range(hardware.get("hcas", 2))
     ]
@@ -101,6 +103,24 @@ def generate(hardware: dict[str, Any], where: str) -> dict[str, Any]:
         "nvswitches": ["0000:f4:00.0", "0000:f5:00.0"] if linked else [],
         "nvswitch": {"device_id": "0x1af1", "switch": "board"},
         "hcas": hcas,
-        "nics": [{"pci_address": "0000:f9:00.0", "root_port": "0000:f8:01.1", "numa_node": 0, "device_id": "0x1015", "speed_mbps": 25000, "netdev": "enp249s0f0np0"}],
-        "nvmes": [{"device": "nvme0n1", "pci_address": "0000:fb:00.0", "root_port": "0000:fa:01.1", "numa_node": 0, "device_id": "0xa824", "size_gib": 3576}],
+        "nics": [
+            {
+                "pci_address": "0000:f9:00.0",
+                "root_port": "0000:f8:01.1",
+                "numa_node": 0,
+                "device_id": "0x1015",
+                "speed_mbps": 25000,
+                "netdev": "enp249s0f0np0",
+            }
+        ],
+        "nvmes": [
+            {
+                "device": "nvme0n1",
+                "pci_address": "0000:fb:00.0",
+                "root_port": "0000:fa:01.1",
+                "numa_node": 0,
+                "device_id": "0xa824",
+                "size_gib": 3576,
+            }
+        ],
     }
