@@ -35,6 +35,10 @@ def lay(hardware: dict[str, Any]) -> None:
     build(SYS, hardware)
     roots = tuple(sorted(name for name in os.listdir(f"{SYS}/devices") if name.startswith("pci")))
     mounts.replace(f"{SYS}/devices", "/sys/devices", ("system", "system/cpu", *roots))
+    # Buses and drives of the machine that runs the sandbox are none of the node's.
+    for name in ("pci_bus", "nvme"):
+        os.makedirs(f"{SYS}/class/{name}", exist_ok=True)
+        os.setxattr(f"{SYS}/class/{name}", "trusted.overlay.opaque", b"y")
     mounts.overlay(f"{SYS}/class", "/sys/class", f"{modules.RUN}/layers/class")
     mounts.overlay(f"{SYS}/module", "/sys/module", f"{modules.RUN}/layers/module")
     if os.path.isdir("/sys/bus/pci"):

@@ -14,8 +14,7 @@ KMOD = "/usr/bin/kmod"
 PROC_MODULES = "/proc/modules"  # not every kernel has loadable modules
 
 
-def main(arguments: list[str]) -> int:
-    tool, rest = os.path.basename(arguments[0]), arguments[1:]
+def main(tool: str, *rest: str) -> int:
     names = [_module_name(argument) for argument in rest if not argument.startswith("-") and "=" not in argument]
     flags = {flag for flag in rest if flag.startswith("-")}
     if tool == "lsmod":
@@ -40,7 +39,7 @@ def _module_name(argument: str) -> str:
     return os.path.basename(argument).partition(".ko")[0].replace("-", "_")
 
 
-def _field(rest: list[str]) -> str:
+def _field(rest: tuple[str, ...]) -> str:
     """The argument of modinfo -F."""
     for index, argument in enumerate(rest):
         if argument in ("-F", "--field") and index + 1 < len(rest):
@@ -123,4 +122,4 @@ def modinfo(names: list[str], field: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    sys.exit(main(*sys.argv[1:]))
