@@ -74,7 +74,9 @@ def _listen(reader: int, child: int, timeout: float, what: str) -> Any:
         chunk = os.read(reader, 1 << 16)
         if not chunk:
             os.waitpid(child, 0)
-            raise _errors.GpuError(f"The helper process that {what} ended without an answer; look for a crash of libnvidia-ml in the journal.")
+            raise _errors.GpuError(
+                f"The helper process that {what} ended without an answer; look for a crash of libnvidia-ml in the journal."
+            )
         buffer += chunk
         while b"\n" in buffer:
             line, buffer = buffer.split(b"\n", 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils._sysfs import Sysfs
 
@@ -35,10 +35,17 @@ def driver(files: Sysfs) -> dict[str, Any]:
     installed = _versions(files, "libnvidia-ml")
     version = installed[-1] if installed else None
     flavour = ("open" if "Open Kernel Module" in text else "proprietary") if text else None
-    return {"loaded_version": loaded, "installed_version": version, "flavour": flavour, "state": _state(loaded, version), "cuda_version": None, "nvml_version": None}
+    return {
+        "loaded_version": loaded,
+        "installed_version": version,
+        "flavour": flavour,
+        "state": _state(loaded, version),
+        "cuda_version": None,
+        "nvml_version": None,
+    }
 
 
-def _state(loaded: Optional[str], installed: Optional[str]) -> str:
+def _state(loaded: str | None, installed: str | None) -> str:
     if loaded is None:
         return "absent" if installed is None else "not_loaded"
     return "ok" if installed in (None, loaded) else "mismatch"

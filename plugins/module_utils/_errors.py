@@ -8,7 +8,7 @@ A message is a full sentence: what, where, which value, what to do. `main()` of 
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 
 class GpuError(Exception):
@@ -38,7 +38,7 @@ class DriverUnavailable(GpuError):
 class DriverHang(GpuError):
     """A driver call did not return in time; the process that made it was left behind."""
 
-    def __init__(self, message: str, progress: Optional[dict] = None) -> None:
+    def __init__(self, message: str, progress: dict | None = None) -> None:
         super().__init__(message)
         self.progress = progress or {}
 

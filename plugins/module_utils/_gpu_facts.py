@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import _mig_holders, _mig_probe, _nvml, _pci
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import GpuError
@@ -71,7 +71,7 @@ def _mig(nvml: Any, index: int, device: Any) -> dict[str, Any]:
     if mode is None:
         return {"capable": False, "mode_current": None, "mode_pending": None, "instances": []}
     try:
-        instances: Optional[list[dict[str, Any]]] = _instances(_mig_probe.read_gpu(nvml, index, device, {}, {}))
+        instances: list[dict[str, Any]] | None = _instances(_mig_probe.read_gpu(nvml, index, device, {}, {}))
     except GpuError:
         instances = None  # listing instances needs root
     states = ["enabled" if one else "disabled" for one in mode]
@@ -177,8 +177,8 @@ def _health(nvml: Any, device: Any) -> dict[str, Any]:
     }
 
 
-def _link_errors(nvml: Any, device: Any) -> Optional[int]:
-    total: Optional[int] = None
+def _link_errors(nvml: Any, device: Any) -> int | None:
+    total: int | None = None
     for link in range(getattr(nvml, "NVML_NVLINK_MAX_LINKS", MAX_LINKS)):
         if try_get(nvml, "nvmlDeviceGetNvLinkState", device, link) is None:
             break

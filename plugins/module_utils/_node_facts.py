@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import _bounded, _driver_facts, _gpu_facts, _nvml, _topology, _xid
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import DriverHang, DriverUnavailable, GpuError
 from ansible_collections.heterogpu.inference.plugins.module_utils._sysfs import GPU_CLASSES, NVIDIA, SWITCH_CLASS, Sysfs
 
 
-def read(source: Optional[str], timeout: float, required: bool = False, root: str = "/") -> dict[str, Any]:
+def read(source: str | None, timeout: float, required: bool = False, root: str = "/") -> dict[str, Any]:
     """The module's result. What cannot be read is None or named in `driver`; only `required` makes it an error."""
     sysfs = Sysfs(root)
     driver = _driver_facts.driver(sysfs)
@@ -51,7 +51,7 @@ def read(source: Optional[str], timeout: float, required: bool = False, root: st
     }
 
 
-def _from_nvml(source: Optional[str], report: _bounded.Report) -> dict[str, Any]:
+def _from_nvml(source: str | None, report: _bounded.Report) -> dict[str, Any]:
     nvml = _nvml.load(source)
     report({"doing": "nvmlInit"})
     with _nvml.Session(nvml):
@@ -96,7 +96,9 @@ def _with_pci(sysfs: Sysfs, listed: list[dict[str, Any]]) -> list[dict[str, Any]
     for device in on_bus:
         if device["pci_address"] not in by_address:
             known = lost.pop(0) if lost else {"index": None, "lost": None if not listed else True}
-            gpus.append({**dict.fromkeys(NVML_FIELDS), **known, "pci_address": device["pci_address"], "pci_device_id": device["pci_device_id"]})
+            gpus.append(
+                {**dict.fromkeys(NVML_FIELDS), **known, "pci_address": device["pci_address"], "pci_device_id": device["pci_device_id"]}
+            )
     for gpu in gpus:
         address = gpu["pci_address"]
         gpu["numa_node"] = sysfs.numa_node(address)
@@ -108,8 +110,8 @@ def _with_pci(sysfs: Sysfs, listed: list[dict[str, Any]]) -> list[dict[str, Any]
 
 
 NVML_FIELDS = (
-    "index", "uuid", "name", "pci_address", "pci_device_id", "lost", "serial", "minor_number", "vbios_version", "architecture", "compute_capability",
-    "memory_mib", "memory_used_mib", "bar1_mib", "utilization_percent", "mig", "nvlinks", "settings", "health", "processes",
+    "index", "uuid", "name", "pci_address", "pci_device_id", "lost", "serial", "minor_number", "vbios_version", "architecture",
+    "compute_capability", "memory_mib", "memory_used_mib", "bar1_mib", "utilization_percent", "mig", "nvlinks", "settings", "health", "processes",
 )  # fmt: skip
 
 
@@ -117,9 +119,16 @@ def _refuse(required: bool, driver: dict[str, Any], gpus: list[dict[str, Any]]) 
     if not required:
         return
     if driver["state"] != "ok":
-        raise GpuError(driver.get("message") or f"The NVIDIA driver of this node is not usable: its state is {driver['state']}; install or load it.")
+        raise GpuError(
+            driver.get("message") or f"The NVIDIA driver of this node is not usable: its state is {driver['state']}; install or load it."
+        )
     if not gpus:
-        raise GpuError("This node has no NVIDIA GPU, but one is required; take the node out of gpu_nodes or look at its PCI devices with lspci.")
+        raise GpuError(
+            "This node has no NVIDIA GPU, but one is required; take the node out of gpu_nodes or look at its PCI devices with lspci."
+        )
     missing = [gpu["pci_address"] for gpu in gpus if gpu["lost"]]
     if missing:
-        raise GpuError(f"The GPU at {', '.join(missing)} is lost: it is on the PCI bus but the driver cannot reach it; look for its Xid with `journalctl -k` and reboot the node.")
+        raise GpuError(
+            f"The GPU at {', '.join(missing)} is lost: it is on the PCI bus but the driver cannot reach it; "
+            "look for its Xid with `journalctl -k` and reboot the node."
+        )

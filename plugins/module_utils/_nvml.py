@@ -9,22 +9,32 @@ Nodes have no pip package of ours: the action plugin sends the source of pynvml 
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import sys
 import types
 import zlib
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import _errors, _pci
 
-TOLERATED = ("NOT_SUPPORTED", "NO_PERMISSION", "FUNCTION_NOT_FOUND", "NOT_FOUND", "NO_DATA", "INVALID_ARGUMENT", "ARGUMENT_VERSION_MISMATCH", "DEPRECATED")
+TOLERATED = (
+    "NOT_SUPPORTED",
+    "NO_PERMISSION",
+    "FUNCTION_NOT_FOUND",
+    "NOT_FOUND",
+    "NO_DATA",
+    "INVALID_ARGUMENT",
+    "ARGUMENT_VERSION_MISMATCH",
+    "DEPRECATED",
+)
 
 
-def load(source: Optional[str]) -> Any:
+def load(source: str | None) -> Any:
     """The pynvml module of the controller, or the one that this Python has."""
     if not source:
         try:
-            import pynvml
+            import pynvml  # noqa: PLC0415 - not every node has one
         except ImportError:
             raise _errors.InvalidInput(
                 "The module was called without the controller's pynvml and this node has none; install nvidia-ml-py on the controller."
@@ -97,10 +107,9 @@ class Session:
         return self.nvml
 
     def __exit__(self, *unused: Any) -> None:
-        try:
+        # Nothing depends on it: the process ends with the task.
+        with contextlib.suppress(self.nvml.NVMLError):
             self.nvml.nvmlShutdown()
-        except self.nvml.NVMLError:
-            pass  # nothing depends on it: the process ends with the task
 
 
 def devices(nvml: Any) -> list:

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import re
-from typing import Optional
 
 _ADDRESS = re.compile(r"^(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])$")
 
 
-def normalise(text: str) -> Optional[str]:
+def normalise(text: str) -> str | None:
     """The kernel's spelling (0000:07:00.0) of an address as NVML (00000000:07:00.0) or lspci (07:00.0) write it; None if it is none."""
     match = _ADDRESS.match(text.strip())
     if not match:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Optional
+from typing import Any
 
 NVIDIA = "0x10de"
 GPU_CLASSES = ("0x0300", "0x0302")
@@ -37,14 +37,14 @@ class Sysfs:
     def path(self, name: str) -> str:
         return os.path.join(self.root, name.lstrip("/"))
 
-    def text(self, name: str) -> Optional[str]:
+    def text(self, name: str) -> str | None:
         try:
             with open(self.path(name), encoding="utf-8", errors="replace") as stream:
                 return stream.read().strip()
         except OSError:
             return None
 
-    def number(self, name: str) -> Optional[int]:
+    def number(self, name: str) -> int | None:
         text = self.text(name)
         try:
             return int(text) if text is not None else None
@@ -77,11 +77,11 @@ class Sysfs:
         parts = os.path.realpath(self.path(f"sys/bus/pci/devices/{address}")).split(os.sep)
         return [part for part in parts if _ADDRESS.match(part)][:-1]
 
-    def numa_node(self, address: str) -> Optional[int]:
+    def numa_node(self, address: str) -> int | None:
         """As the firmware tells it; -1 where it tells nothing."""
         return self.number(f"sys/bus/pci/devices/{address}/numa_node")
 
-    def numa_node_effective(self, address: str) -> Optional[int]:
+    def numa_node_effective(self, address: str) -> int | None:
         """-1 is answered by the nearest bridge that knows better, else by the only node; None where there is no telling."""
         for device in [address, *reversed(self.bridges(address))]:
             node = self.numa_node(device)
@@ -90,7 +90,7 @@ class Sysfs:
         nodes = self.numa_ids()
         return nodes[0] if len(nodes) == 1 else None
 
-    def local_cpus(self, address: str) -> Optional[str]:
+    def local_cpus(self, address: str) -> str | None:
         return self.text(f"sys/bus/pci/devices/{address}/local_cpulist")
 
     # --- NUMA and CPUs ---
@@ -132,7 +132,7 @@ class Sysfs:
         threads = len(numbers) // len(siblings) if siblings else None
         return {"online": online, "count": len(numbers), "sockets": len(packages), "cores": len(siblings), "threads_per_core": threads}
 
-    def memory_mib(self) -> Optional[int]:
+    def memory_mib(self) -> int | None:
         match = re.search(r"MemTotal:\s+(\d+) kB", self.text("proc/meminfo") or "")
         return int(match.group(1)) // 1024 if match else None
 

@@ -9,7 +9,7 @@ node, SYS across NUMA nodes.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils._sysfs import Sysfs
 
@@ -31,7 +31,7 @@ def between(sysfs: Sysfs, first: str, second: str) -> str:
     return "NODE" if a is not None and a >= 0 and a == b else "SYS"
 
 
-def matrix(sysfs: Sysfs, gpus: list[dict[str, Any]], links: dict[tuple[str, str], Optional[int]]) -> dict[str, dict[str, str]]:
+def matrix(sysfs: Sysfs, gpus: list[dict[str, Any]], links: dict[tuple[str, str], int | None]) -> dict[str, dict[str, str]]:
     """PCI address to PCI address to distance; active NVLinks count more than PCIe."""
     found: dict[str, dict[str, str]] = {}
     for one in gpus:
@@ -43,9 +43,9 @@ def matrix(sysfs: Sysfs, gpus: list[dict[str, Any]], links: dict[tuple[str, str]
     return found
 
 
-def nvlinks_between(gpus: list[dict[str, Any]], switches: set[str]) -> dict[tuple[str, str], Optional[int]]:
+def nvlinks_between(gpus: list[dict[str, Any]], switches: set[str]) -> dict[tuple[str, str], int | None]:
     """Active links between two GPUs, through switches or directly."""
-    found: dict[tuple[str, str], Optional[int]] = {}
+    found: dict[tuple[str, str], int | None] = {}
     for one in gpus:
         for other in gpus:
             if one is other:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Optional
 
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.\d)?\): (\d+)")
 # One record a read; a log that is written faster than it is read must not keep the module.
 MOST_RECORDS = 20000
 
 
-def since_boot(path: str = "/dev/kmsg") -> Optional[dict[str, list[int]]]:
+def since_boot(path: str = "/dev/kmsg") -> dict[str, list[int]] | None:
     """Xid numbers by PCI address without its function, oldest first; None where the log cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

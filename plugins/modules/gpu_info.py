@@ -59,28 +59,66 @@ gpu_info:
       type: list
       elements: dict
       contains:
-        index: {description: NVML index., type: int}
-        uuid: {description: UUID. From NVML., type: str}
-        name: {description: Model name. From NVML., type: str}
-        pci_address: {description: PCI address in the kernel's spelling., type: str}
-        pci_device_id: {description: PCI device id. From sysfs., type: str}
-        lost: {description: Whether the driver cannot reach a GPU that is on the bus., type: bool}
-        serial: {description: Serial number. From NVML., type: str}
-        minor_number: {description: Number of C(/dev/nvidiaN). From NVML., type: int}
-        vbios_version: {description: Version of the video BIOS. From NVML., type: str}
-        architecture: {description: Architecture in lower case. From NVML., type: str}
-        compute_capability: {description: CUDA compute capability. From NVML., type: str}
-        memory_mib: {description: Memory in MiB. From NVML., type: int}
-        memory_used_mib: {description: Used memory with what the driver reserves in MiB. From NVML., type: int}
-        bar1_mib: {description: BAR1 memory in MiB. From NVML., type: int}
-        utilization_percent: {description: Share of time in which a kernel ran; null in MIG mode. From NVML., type: int}
-        numa_node: {description: NUMA node as the firmware tells it. It is -1 where it tells none. From sysfs., type: int}
-        numa_node_effective: {description: NUMA node of the GPU or its nearest bridge that has one, or the only node., type: int}
-        numa_cpus: {description: List of the CPUs near the GPU. From sysfs., type: str}
+        index:
+          description: NVML index.
+          type: int
+        uuid:
+          description: UUID. From NVML.
+          type: str
+        name:
+          description: Model name. From NVML.
+          type: str
+        pci_address:
+          description: PCI address in the kernel's spelling.
+          type: str
+        pci_device_id:
+          description: PCI device id. From sysfs.
+          type: str
+        lost:
+          description: Whether the driver cannot reach a GPU that is on the bus.
+          type: bool
+        serial:
+          description: Serial number. From NVML.
+          type: str
+        minor_number:
+          description: Number of C(/dev/nvidiaN). From NVML.
+          type: int
+        vbios_version:
+          description: Version of the video BIOS. From NVML.
+          type: str
+        architecture:
+          description: Architecture in lower case. From NVML.
+          type: str
+        compute_capability:
+          description: CUDA compute capability. From NVML.
+          type: str
+        memory_mib:
+          description: Memory in MiB. From NVML.
+          type: int
+        memory_used_mib:
+          description: Used memory with what the driver reserves in MiB. From NVML.
+          type: int
+        bar1_mib:
+          description: BAR1 memory in MiB. From NVML.
+          type: int
+        utilization_percent:
+          description: Share of time in which a kernel ran; null in MIG mode. From NVML.
+          type: int
+        numa_node:
+          description: NUMA node as the firmware tells it. It is -1 where it tells none. From sysfs.
+          type: int
+        numa_node_effective:
+          description: NUMA node of the GPU or its nearest bridge that has one, or the only node.
+          type: int
+        numa_cpus:
+          description: List of the CPUs near the GPU. From sysfs.
+          type: str
         mig:
-          description: C(capable), C(mode_current), C(mode_pending) and C(instances); instances are null where listing them is not permitted.
+          description: C(capable), C(mode_current), C(mode_pending) and C(instances), which are null where listing them is not permitted.
           type: dict
-        nvlinks: {description: C(link), C(active), C(version), C(remote_type) and C(remote_pci_address) of each NVLink. From NVML., type: list}
+        nvlinks:
+          description: C(link), C(active), C(version), C(remote_type) and C(remote_pci_address) of each NVLink. From NVML.
+          type: list
         settings:
           description: Persistence, compute and ECC mode, power limits in W, clocks in MHz. Locked clocks have no getter in NVML.
           type: dict
@@ -89,26 +127,47 @@ gpu_info:
             - Remapped rows, retired pages, uncorrected ECC errors, Xid errors since boot, reasons for low clocks, PCIe generation and width
               now and at most, NVLink errors, temperature in degrees Celsius.
           type: dict
-        processes: {description: Compute processes with pid, command and instance. From NVML., type: list}
-    nvswitches: {description: NVSwitches of the PCI bus with C(pci_address), C(pci_device_id) and C(numa_node)., type: list}
+        processes:
+          description: Compute processes with pid, command and instance. From NVML.
+          type: list
+    nvswitches:
+      description: NVSwitches of the PCI bus with C(pci_address), C(pci_device_id) and C(numa_node).
+      type: list
     topology:
       description: Distance between any two GPUs by PCI addresses, C(NV) and a number, C(PIX), C(PXB), C(PHB), C(NODE) or C(SYS).
       type: dict
     hcas:
-      description: InfiniBand adapters with their ports (C(state), C(rate_gbps), C(link_layer), C(netdev)), NUMA node and distance to each GPU. From sysfs.
+      description:
+        - InfiniBand adapters with their ports (C(state), C(rate_gbps), C(link_layer), C(netdev)), NUMA node and distance to each GPU. From sysfs.
       type: list
-    nics: {description: Ethernet interfaces with C(speed_gbps) and NUMA node. From sysfs., type: list}
-    numa_nodes: {description: NUMA nodes with C(cpus), C(memory_mib), C(distances) and C(hugepages). From sysfs., type: list}
-    cpus: {description: C(online) list, C(count), C(sockets), C(cores) and C(threads_per_core). From sysfs., type: dict}
-    memory_mib: {description: Memory of the node in MiB. From procfs., type: int}
-    hugepages: {description: Huge pages by NUMA node and size in KiB. From sysfs., type: list}
+    nics:
+      description: Ethernet interfaces with C(speed_gbps) and NUMA node. From sysfs.
+      type: list
+    numa_nodes:
+      description: NUMA nodes with C(cpus), C(memory_mib), C(distances) and C(hugepages). From sysfs.
+      type: list
+    cpus:
+      description: C(online) list, C(count), C(sockets), C(cores) and C(threads_per_core). From sysfs.
+      type: dict
+    memory_mib:
+      description: Memory of the node in MiB. From procfs.
+      type: int
+    hugepages:
+      description: Huge pages by NUMA node and size in KiB. From sysfs.
+      type: list
     driver:
       description:
-        - C(state) is V(ok), V(absent), V(not_loaded), V(mismatch), V(hung), V(no_permission) or V(unusable), with C(message) where it is not V(ok).
-        - C(loaded_version) and C(flavour) are the kernel module's, C(installed_version) is the library's, C(cuda_version) the newest that the driver runs.
+        - C(state) is V(ok), V(absent), V(not_loaded), V(mismatch), V(hung), V(no_permission) or V(unusable).
+        - C(message) says why where the state is not V(ok).
+        - C(loaded_version) and C(flavour) are the kernel module's, C(installed_version) is the library's.
+        - C(cuda_version) is the newest that the driver runs.
       type: dict
-    cuda: {description: C(toolkits) with path and version, and the C(default) folder., type: dict}
-    nccl: {description: C(versions) of the installed libraries., type: dict}
+    cuda:
+      description: C(toolkits) with path and version, and the C(default) folder.
+      type: dict
+    nccl:
+      description: C(versions) of the installed libraries.
+      type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule

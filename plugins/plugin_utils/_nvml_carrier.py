@@ -21,7 +21,9 @@ def packed_pynvml() -> str:
     """The source of the installed nvidia-ml-py: about 75 KiB as text. It is found, not imported: the controller has no driver."""
     found = importlib.util.find_spec("pynvml")
     if found is None or not found.origin:
-        raise AnsibleActionFail("The controller's Python has no pynvml; install the package nvidia-ml-py there (see requirements.txt of the collection).")
+        raise AnsibleActionFail(
+            "The controller's Python has no pynvml; install the package nvidia-ml-py there (see requirements.txt of the collection)."
+        )
     return base64.b64encode(zlib.compress(Path(found.origin).read_bytes(), 9)).decode()
 
 

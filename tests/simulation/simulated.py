@@ -19,13 +19,13 @@ import pynvml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.append(str(REPOSITORY / "tests/sandbox/hardware"))
-from sandbox_hardware import profiles
+from sandbox_hardware import profiles  # noqa: E402 - found by the line above
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "heterogpu-sandbox"
 NVSWITCH = {"pci_address": "0000:c4:00.0", "device_id": "0x1af1", "numa_node": 0, "pci_path": []}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def build_library(driver: str) -> Path:
     """The TEST build of the driver's library; make rebuilds it only when its sources changed."""
     out = CACHE / "driver-test"
@@ -71,7 +71,7 @@ def describe_gpu(index: int, board: str, nvlinks: int) -> dict[str, Any]:
 class SimulatedNode:
     """A machine below `root`; every method stands for something that happens to real hardware or to a process on it."""
 
-    def __init__(self, root: Path, gpus: list[str], driver: str, library: Path, nvlinks: int = 0, passthrough: bool = False) -> None:
+    def __init__(self, root: Path, gpus: list[str], driver: str, library: Path, *, nvlinks: int = 0, passthrough: bool = False) -> None:
         self.root, self.library, self.driver = root, library, driver
         self.run, self.etc, self.var = root / "run/gpu-sandbox", root / "etc/gpu-sandbox", root / "var/lib/gpu-sandbox"
         for folder in (self.run, self.etc, self.var, root / "dev"):
@@ -140,7 +140,9 @@ class SimulatedNode:
         (self.run / "faults.json").unlink(missing_ok=True)
         (self.run / "fault-counters.json").unlink(missing_ok=True)
 
-    def add_holder(self, gpu: str, gpu_instance_id: int | None = None, compute_instance_id: int | None = None, pid: int = 0, used_memory_mib: int = 512) -> None:
+    def add_holder(
+        self, gpu: str, gpu_instance_id: int | None = None, compute_instance_id: int | None = None, pid: int = 0, used_memory_mib: int = 512
+    ) -> None:
         path = self.run / "holders.json"
         holders = json.loads(path.read_text()) if path.exists() else []
         holder: dict[str, Any] = {"kind": "nvml", "gpu": gpu, "pid": pid, "used_memory_mib": used_memory_mib}

@@ -23,7 +23,9 @@ def smi(simulated_node: Callable[..., Any]) -> Callable[..., tuple[int, str]]:
 
     def call(*arguments: str, uid: int = 0) -> tuple[int, str]:
         environment = {**os.environ, **node.environment(uid), "PYTHONPATH": str(HARDWARE)}
-        done = subprocess.run([sys.executable, "-m", "nvidia_smi", *arguments], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "nvidia_smi", *arguments], env=environment, capture_output=True, text=True, check=False
+        )
         return done.returncode, done.stdout + done.stderr
 
     call.node = node  # type: ignore[attr-defined]

@@ -44,24 +44,23 @@ def main(arguments: list[str]) -> int:
     devices = [(index, device) for index, device in chosen(options.id) if _capable(device)]
     if not devices:
         raise Exit(6, "No MIG-supported devices found.")
-    if options.lgip:
-        return _list_profiles(devices)
-    if options.lgipp:
-        return _list_placements(devices)
+    if options.lgip or options.lgipp:
+        return _list_profiles(devices) if options.lgip else _list_placements(devices)
     devices = [(index, device) for index, device in devices if nv.nvmlDeviceGetMigMode(device)[0]]
     if not devices:
         raise Exit(6, "No MIG-enabled devices found.")
-    for flag, action in (("lgi", _list_instances), ("lci", _list_computes), ("lcip", _list_compute_profiles)):
-        if getattr(options, flag):
+    actions = {
+        "lgi": _list_instances,
+        "lci": _list_computes,
+        "lcip": _list_compute_profiles,
+        "dci": _destroy_computes,
+        "dgi": _destroy_instances,
+        "cgi": _create_instances,
+        "cci": _create_computes,
+    }
+    for option, action in actions.items():
+        if getattr(options, option) not in (None, False):
             return action(devices, options)
-    if options.dci:
-        return _destroy_computes(devices, options)
-    if options.dgi:
-        return _destroy_instances(devices, options)
-    if options.cgi is not None:
-        return _create_instances(devices, options)
-    if options.cci is not None:
-        return _create_computes(devices, options)
     raise Exit(2, "Option needed; see nvidia-smi mig -h")
 
 
@@ -91,7 +90,8 @@ def _list_profiles(devices: list[tuple[int, Any]]) -> int:
             except nv.NVMLError:
                 free = 0
             print(
-                f"| {index:>3}  MIG {instances.name(info):<14} {info.id:>3}     {free}/{info.instanceCount:<8} {info.memorySizeMB / 1024:<9.2f} No  {info.multiprocessorCount:>5} {info.decoderCount:>5} {info.encoderCount:>5}   |"
+                f"| {index:>3}  MIG {instances.name(info):<14} {info.id:>3}     {free}/{info.instanceCount:<8} {info.memorySizeMB / 1024:<9.2f} No  "
+                f"{info.multiprocessorCount:>5} {info.decoderCount:>5} {info.encoderCount:>5}   |"
             )
             print(f"|{'':<58}{info.copyEngineCount:>5} {info.jpegCount:>5} {info.ofaCount:>5}   |")
             print("+-----------------------------------------------------------------------------+")
@@ -118,7 +118,8 @@ def _list_instances(devices: list[tuple[int, Any]], options: Any) -> int:
     print("|=========================================================|")
     for index, info, profile in rows:
         print(
-            f"| {index:>3}  MIG {instances.name(profile):<16} {profile.id:>4}     {info.id:>4}       {info.placement.start:>4}:{info.placement.size:<5} |"
+            f"| {index:>3}  MIG {instances.name(profile):<16} {profile.id:>4}     {info.id:>4}       "
+            f"{info.placement.start:>4}:{info.placement.size:<5} |"
         )
         print("+---------------------------------------------------------+")
     return 0
@@ -141,7 +142,8 @@ def _list_computes(devices: list[tuple[int, Any]], options: Any) -> int:
     print("|====================================================================|")
     for index, gi, compute, profile in rows:
         print(
-            f"| {index:>3}  {gi:>5}       MIG {instances.name(profile):<14} {profile.id:>5}     {compute.id:>5}       {compute.placement.start:>4}:{compute.placement.size:<5}   |"
+            f"| {index:>3}  {gi:>5}       MIG {instances.name(profile):<14} {profile.id:>5}     {compute.id:>5}       "
+            f"{compute.placement.start:>4}:{compute.placement.size:<5}   |"
         )
         print("+--------------------------------------------------------------------+")
     return 0
@@ -153,7 +155,8 @@ def _list_compute_profiles(devices: list[tuple[int, Any]], options: Any) -> int:
             for profile in instances.compute_profiles(handle):
                 star = "*" if profile.sliceCount == gi.sliceCount else " "
                 print(
-                    f"| {index:>3} {info.id:>5}   MIG {instances.name(profile):<14} {profile.id:>5}{star}   {profile.instanceCount:>3}   {profile.multiprocessorCount:>3} |"
+                    f"| {index:>3} {info.id:>5}   MIG {instances.name(profile):<14} {profile.id:>5}{star}   "
+                    f"{profile.instanceCount:>3}   {profile.multiprocessorCount:>3} |"
                 )
     return 0
 

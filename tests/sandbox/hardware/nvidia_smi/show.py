@@ -46,7 +46,8 @@ def table() -> int:
         persistence = "On" if value("nvmlDeviceGetPersistenceMode", device) else "Off"
         usage = f"{memory.used // MIB:>6}MiB / {memory.total // MIB:>6}MiB"
         print(
-            f"| {index:>3}  {text(nv.nvmlDeviceGetName(device)):<28} {persistence:>6} | {bus_id(device):<16} | {usage:>23} | {mig_mode(device)[0]:<8} |"
+            f"| {index:>3}  {text(nv.nvmlDeviceGetName(device)):<28} {persistence:>6} | {bus_id(device):<16} "
+            f"| {usage:>23} | {mig_mode(device)[0]:<8} |"
         )
     print(line)
     print("| Processes:  GPU   GI   CI        PID   Type   GPU Memory                                 |")

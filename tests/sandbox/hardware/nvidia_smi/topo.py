@@ -80,7 +80,9 @@ def matrix() -> int:
         cells += ["X" if nic == other else _distance(nic, other) for other in nics]
         print("\t".join([f"NIC{number}", *cells]))
     print(
-        "\nLegend:\n\n  X    = Self\n  SYS  = across NUMA nodes\n  NODE = within a NUMA node\n  PHB  = one host bridge\n  PXB  = several PCIe switches\n  PIX  = one PCIe switch\n  NV#  = a bonded set of # NVLinks"
+        "\nLegend:\n\n  X    = Self\n  SYS  = across NUMA nodes\n  NODE = within a NUMA node\n"
+        "  PHB  = one host bridge\n  PXB  = several PCIe switches\n"
+        "  PIX  = one PCIe switch\n  NV#  = a bonded set of # NVLinks"
     )
     if names:
         print("\nNIC Legend:\n")

@@ -16,7 +16,7 @@ from .errors import MixError
 DATA = Path(__file__).resolve().parents[4] / "data"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def board(model: str) -> dict[str, Any]:
     """Everything about one board: the facts of its GPU model with what is particular to the board. `model` is a name that NVML gives."""
     boards = _boards()
