@@ -65,7 +65,7 @@ def geometry_of(in_force: InForce, facts: Mapping[str, Mapping[str, Any]]) -> In
         layouts: dict[str, Layout | None] = {}
         for gpu in _gpus(reported):
             mig = gpu.get("mig") or {}
-            if mig.get("mode_current") and gpu.get("pci_address"):
+            if mig.get("mode_current") == "enabled" and gpu.get("pci_address"):
                 instances = mig.get("instances") or ()
                 layouts[str(gpu["pci_address"])] = tuple(sorted((int(entry["start"]), str(entry["profile"])) for entry in instances))
         in_force.layouts[name] = layouts
@@ -147,7 +147,7 @@ def _aspects(declared: Gpu, reported: Mapping[str, Any], catalog: Catalog) -> It
     numa = reported.get("numa_node")
     yield "the NUMA node", str(declared.numa_node), None if numa is None or int(numa) < 0 else str(numa)
     links = reported.get("nvlinks")
-    yield "NVLink", _yes(declared.nvlink_set is not None), None if links is None else _yes(bool(links))
+    yield "NVLink", _yes(declared.nvlink_set is not None), None if links is None else _yes(any(link.get("active") for link in links))
     if declared.pci_address is not None:
         yield "the PCI address", declared.pci_address, reported.get("pci_address")
 

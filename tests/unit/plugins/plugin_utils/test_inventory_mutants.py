@@ -36,7 +36,7 @@ OPTIONAL: dict[str, dict[str, Any]] = {
         "numa_reserved_memory_mib": 16384,
         "numa_hugepages_mib": 8192,
     },
-    "group_vars/v100.yml": {"numa_reserved_cpus": 4, "gpu_excluded": ["0000:41:00.0"], "numa_hugepages_mib": 0, "node_state": "active"},
+    "group_vars/v100.yml": {"numa_reserved_cpus": 4, "gpu_excluded": ["0000:b2:00.0"], "numa_hugepages_mib": 0, "node_state": "active"},
     "group_vars/all/planning.yml": {
         "inference_usable_memory_fraction": 0.9,
         "inference_runtime_overhead_mib": 1536,
