@@ -10,6 +10,8 @@ from typing import Any
 
 from . import profiles
 
+# How the kernel names the four lanes of an InfiniBand port at a rate.
+LINKS = {100: "4X EDR", 200: "4X HDR", 400: "4X NDR"}
 NAMESPACE = uuid.UUID("6f1d9c0e-6a0b-4f6e-9d55-3f6f2b8f7a11")
 
 
@@ -74,7 +76,7 @@ def _hca(hca: dict[str, Any], profile: dict[str, Any], seed: str) -> dict[str, A
         "port": 1,
         "link_layer": "InfiniBand",
         "rate_gbps": hca["rate_gbps"],
-        "rate": f"{hca['rate_gbps']} Gb/sec (4X HDR)",
+        "rate": f"{hca['rate_gbps']} Gb/sec ({LINKS[hca['rate_gbps']]})",
         "state": "ACTIVE",
         "netdev": hca["netdev"],
     }
