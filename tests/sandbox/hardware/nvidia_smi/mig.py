@@ -90,7 +90,8 @@ def _list_profiles(devices: list[tuple[int, Any]]) -> int:
             except nv.NVMLError:
                 free = 0
             print(
-                f"| {index:>3}  MIG {instances.name(info):<14} {info.id:>3}     {free}/{info.instanceCount:<8} {info.memorySizeMB / 1024:<9.2f} No  "
+                f"| {index:>3}  MIG {instances.name(info):<14} {info.id:>3}     "
+                f"{free}/{info.instanceCount:<8} {info.memorySizeMB / 1024:<9.2f} No  "
                 f"{info.multiprocessorCount:>5} {info.decoderCount:>5} {info.encoderCount:>5}   |"
             )
             print(f"|{'':<58}{info.copyEngineCount:>5} {info.jpegCount:>5} {info.ofaCount:>5}   |")

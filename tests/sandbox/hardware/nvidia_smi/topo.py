@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from os.path import commonpath
 from typing import Any
 
 import pynvml as nv
@@ -49,7 +48,7 @@ def _numa(address: str) -> str:
 
 def _distance(one: str, other: str) -> str:
     left, right = _bridges(one), _bridges(other)
-    common = len(commonpath([left, right]))
+    common = next((at for at, pair in enumerate(zip(left, right)) if pair[0] != pair[1]), min(len(left), len(right)))
     if common:
         return "PIX" if max(len(left), len(right)) - common <= 1 else "PXB"
     return "NODE" if _numa(one) == _numa(other) else "SYS"

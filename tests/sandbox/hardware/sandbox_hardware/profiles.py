@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,21 @@ import yaml
 
 from .errors import MixError
 
+# Buses 10 to cf, eight for each switch; what is above belongs to adapters and drives.
+MOST_SWITCHES = 24
 DATA = Path(__file__).resolve().parents[4] / "data"
 
 
 @functools.cache
 def board(model: str) -> dict[str, Any]:
-    """Everything about one board: the facts of its GPU model with what is particular to the board. `model` is a name that NVML gives."""
+    """Everything about one board: the facts of its GPU model with what is particular to the board. `model` is a name that NVML
+    gives, or the same as inventories write it: A100-SXM4-80GB for "NVIDIA A100-SXM4-80GB"."""
     boards = _boards()
-    if model not in boards:
-        raise MixError(f"There is no GPU model {model!r}; the models are {', '.join(sorted(boards))}.")
-    return boards[model]
+    spelt = {re.sub("^(NVIDIA|Tesla) ", "", name).replace(" ", "-"): name for name in boards}
+    name = spelt.get(model, model)
+    if name not in boards:
+        raise MixError(f"There is no GPU model {model!r}; the models are {', '.join(sorted(spelt))}.")
+    return boards[name]
 
 
 @functools.lru_cache(maxsize=1)
@@ -66,14 +72,16 @@ def generate(hardware: dict[str, Any], where: str) -> dict[str, Any]:
         for node in nodes:
             if node >= count:
                 raise MixError(f"{where}: a {entry['model']} is on NUMA node {node}, but the node has {count}; correct numa_nodes.")
-            number = len(gpus)
-            switch = f"sw{number // 2}n{node}"
-            bus = 0x10 + 8 * (number // 2)
-            switches.setdefault(
-                switch, {"root_port": f"0000:{bus:02x}:01.1", "upstream": f"0000:{bus + 1:02x}:{node % 16:02x}.0", "numa_node": node}
-            )
-            gpu = {"model": entry["model"], "pci_address": f"0000:{bus + 3 + number % 2:02x}:00.0", "switch": switch}
-            gpus.append({**gpu, "nvlink": "nvswitch"} if entry.get("nvlink_set") else gpu)
+            neighbours = sum(switches[gpu["switch"]]["numa_node"] == node for gpu in gpus)
+            name = f"sw{neighbours // 2}n{node}"
+            if name not in switches:
+                if len(switches) == MOST_SWITCHES:
+                    raise MixError(f"{where}: there is room for {2 * MOST_SWITCHES} GPUs, two below each PCIe switch; describe fewer.")
+                bus = 0x10 + 8 * len(switches)
+                switches[name] = {"root_port": f"0000:{bus:02x}:01.1", "upstream": f"0000:{bus + 1:02x}:00.0", "numa_node": node}
+            bus = int(switches[name]["upstream"].split(":")[1], 16) + 2 + neighbours % 2
+            gpu = {"model": entry["model"], "pci_address": f"0000:{bus:02x}:00.0", "switch": name}
+            gpus.append({**gpu, "nvlink": "nvswitch"} if entry.get("nvlink_set", "none") != "none" else gpu)
     hcas = [
         {
             "device": f"mlx5_{index}",
@@ -108,7 +116,7 @@ def generate(hardware: dict[str, Any], where: str) -> dict[str, Any]:
                 "pci_address": "0000:f9:00.0",
                 "root_port": "0000:f8:01.1",
                 "numa_node": 0,
-                "device_id": "0x1015",
+                "device_id": "0x16d7",
                 "speed_mbps": 25000,
                 "netdev": "enp249s0f0np0",
             }

@@ -70,7 +70,8 @@ def allowed(model: str, layout: Iterable[tuple[str, int]]) -> bool:
 def layouts(model: str) -> tuple[Layout, ...]:
     """Every layout that can stand, grown one instance at a time."""
     slots = [(name, start) for name, row in table(model).items() for start in row["placements"]["starts"]]
-    found, fringe = {frozenset()}, [frozenset()]
+    found: set[Any] = {frozenset()}
+    fringe: list[Any] = [frozenset()]
     while fringe:
         layout = fringe.pop()
         for slot in slots:

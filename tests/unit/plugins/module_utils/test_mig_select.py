@@ -83,7 +83,8 @@ def test_unlisted_gpus_are_disabled_on_demand_only() -> None:
 
 
 def test_mig_without_instances_needs_a_word() -> None:
-    for profiles in ([], {}, {"1g.10gb": 0}, None):
+    nothing: tuple[Any, ...] = ([], {}, {"1g.10gb": 0}, None)
+    for profiles in nothing:
         with pytest.raises(InvalidInput, match="allow_empty"):
             declared(0, profiles=profiles)
     assert _mig_select.declared([{"gpus": 0, "profiles": []}], NODE, "keep", True)[A[0].pci_address].mig
