@@ -16,6 +16,9 @@ description:
   - The variables are described in C(docs/inventory.md).
 author:
   - heterogpu contributors (@heterogpu)
+extends_documentation_fragment:
+  - heterogpu.inference._attributes
+  - heterogpu.inference._attributes.changing
 options:
   hosts:
     description: The nodes with GPUs. By default the hosts of the group C(gpu_nodes).
@@ -41,16 +44,6 @@ options:
     description: The only nodes that may change. The plan still covers the whole inventory.
     type: list
     elements: str
-attributes:
-  check_mode:
-    description: Computes the same plan and writes nothing.
-    support: full
-  diff_mode:
-    description: Shows moves, geometry changes and the nodes that need draining against the plan in force.
-    support: full
-  idempotent:
-    description: The same inventory and plan in force give the same bytes.
-    support: full
 """
 
 EXAMPLES = r"""
