@@ -18,8 +18,7 @@ from .tree import Tree
 
 RUN = "/run/gpu-sandbox"
 HARDWARE = "/etc/gpu-sandbox/hardware.json"
-STATE = f"{RUN}/modules.json"
-FABRIC_MANAGER = f"{RUN}/fabricmanager.json"
+DEV, PROC, SYS_MODULE, LIBRARY = "/dev", "/proc", "/sys/module", "/lib/modules"
 NEEDS = {
     "nvidia": [],
     "nvidia_uvm": ["nvidia"],
@@ -27,7 +26,7 @@ NEEDS = {
     "nvidia_drm": ["nvidia_modeset"],
     "nvidia_peermem": ["nvidia"],
 }
-DEVICE_FILES = {"nvidia_uvm": ("/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"), "nvidia_modeset": ("/dev/nvidia-modeset",)}
+DEVICE_FILES = {"nvidia_uvm": ("nvidia-uvm", "nvidia-uvm-tools"), "nvidia_modeset": ("nvidia-modeset",)}
 # The open modules drive only GPUs with a GSP, which came with Turing.
 OPEN_MINIMUM = 7.5
 
@@ -38,7 +37,7 @@ class ModuleError(Exception):
 
 class NotFound(ModuleError):
     def __init__(self, name: str) -> None:
-        super().__init__(f"FATAL: Module {name} not found in directory /lib/modules/{os.uname().release}")
+        super().__init__(f"FATAL: Module {name} not found in directory {LIBRARY}/{os.uname().release}")
 
 
 def hardware() -> dict[str, Any]:
@@ -49,7 +48,7 @@ def hardware() -> dict[str, Any]:
 def installed(name: str) -> dict[str, str] | None:
     """The text of the module's stand-in for the running kernel: version and flavour."""
     file_name = name.replace("_", "-")
-    for path in sorted(glob.glob(f"/lib/modules/{os.uname().release}/**/{file_name}.ko", recursive=True)):
+    for path in sorted(glob.glob(f"{LIBRARY}/{os.uname().release}/**/{file_name}.ko", recursive=True)):
         with open(path, encoding="utf-8") as stream:
             return {"flavour": "proprietary", **dict(line.strip().split("=", 1) for line in stream if "=" in line), "filename": path}
     return None
@@ -77,14 +76,14 @@ def _state() -> Iterator[dict[str, Any]]:
         before = json.dumps(state)
         yield state
         if json.dumps(state) != before:
-            loaded.describe_modules("/sys/module", state, NEEDS)
-            with open(f"{STATE}.new", "w", encoding="utf-8") as stream:
+            loaded.describe_modules(SYS_MODULE, state, NEEDS)
+            with open(f"{RUN}/modules.json.new", "w", encoding="utf-8") as stream:
                 json.dump(state, stream)
-            os.replace(f"{STATE}.new", STATE)
+            os.replace(f"{RUN}/modules.json.new", f"{RUN}/modules.json")
 
 
 def read() -> dict[str, Any]:
-    return _json(STATE) or {}
+    return _json(f"{RUN}/modules.json") or {}
 
 
 def _json(path: str) -> Any:
@@ -108,11 +107,11 @@ def load(name: str) -> None:
         if name == "nvidia":
             facts = hardware()
             _require_hardware(facts, found["flavour"])
-            loaded.load(Tree(f"{RUN}/proc"), "/dev", Tree(f"{RUN}/sys"), facts, found)
+            loaded.load(Tree(f"{RUN}/proc"), DEV, Tree(f"{RUN}/sys"), facts, found)
         elif found["version"] != state["nvidia"]["version"]:
             raise ModuleError(f"ERROR: could not insert '{name}': Invalid argument")
-        for path in DEVICE_FILES.get(name, ()):
-            device_files.make(path)
+        for file_name in DEVICE_FILES.get(name, ()):
+            device_files.make(f"{DEV}/{file_name}")
         state[name] = {"version": found["version"], "flavour": found["flavour"]}
 
 
@@ -138,27 +137,33 @@ def remove(name: str) -> None:
             raise ModuleError(f"ERROR: Module {name} is in use")
         del state[name]
         if name == "nvidia":
-            loaded.unload(Tree(f"{RUN}/proc"), "/dev", Tree(f"{RUN}/sys"))
+            loaded.unload(Tree(f"{RUN}/proc"), DEV, Tree(f"{RUN}/sys"))
             if os.path.exists(f"{RUN}/driver.json"):
                 os.unlink(f"{RUN}/driver.json")  # instances, clocks and modes do not outlive the driver
 
 
 def held(name: str) -> bool:
     """Whether a process has one of the module's device files open, or works with a GPU by NVML."""
-    if name not in DEVICE_FILES and name != "nvidia":
-        return False
-    others = tuple(path for paths in DEVICE_FILES.values() for path in paths)
-    for link in glob.glob("/proc/[0-9]*/fd/*"):
+    for link in glob.glob(f"{PROC}/[0-9]*/fd/*"):
         try:
-            target = os.readlink(link)
-        except OSError:
+            if _module_of(os.readlink(link)) == name:
+                return True
+        except OSError:  # closed since
             continue
-        if target in DEVICE_FILES.get(name, ()) or (name == "nvidia" and target.startswith("/dev/nvidia") and target not in others):
-            return True
-    return name == "nvidia" and any(os.path.exists(f"/proc/{pid}") for pid in _known_users())
+    return name == "nvidia" and any(os.path.exists(f"{PROC}/{pid}") for pid in _known_users())
+
+
+def _module_of(path: str) -> str:
+    """The module behind a device file; those of MIG instances are in a folder of their own."""
+    folder, _slash, file_name = path.rpartition("/")
+    if folder == f"{DEV}/nvidia-caps":
+        return "nvidia"
+    if folder != DEV or not file_name.startswith("nvidia"):
+        return ""
+    return next((module for module, file_names in DEVICE_FILES.items() if file_name in file_names), "nvidia")
 
 
 def _known_users() -> list[int]:
     """Processes that keep the driver busy without an open device file in this simulation."""
     users_of_gpus = [holder.get("pid") for holder in _json(f"{RUN}/holders.json") or []]
-    return [pid for pid in (*users_of_gpus, (_json(FABRIC_MANAGER) or {}).get("pid")) if pid]
+    return [pid for pid in (*users_of_gpus, (_json(f"{RUN}/fabricmanager.json") or {}).get("pid")) if pid]
