@@ -9,6 +9,7 @@ waits a bounded time and leaves a child that does not answer behind.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -31,8 +32,11 @@ def call(function: Callable[[Report], Any], timeout: float, what: str) -> Any:
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _leave_stdio()
-        os._exit(_serve(function, writer))
+        try:
+            _leave_stdio()
+            _serve(function, writer, what)
+        finally:
+            os._exit(0)  # whatever happens, the child must not go on as a second copy of the module
     os.close(writer)
     try:
         return _listen(reader, child, timeout, what)
@@ -47,19 +51,26 @@ def _leave_stdio() -> None:
         os.dup2(null, descriptor)
 
 
-def _serve(function: Callable[[Report], Any], writer: int) -> int:
+def _serve(function: Callable[[Report], Any], writer: int, what: str) -> None:
     def send(kind: str, value: Any) -> None:
         data = json.dumps({"kind": kind, "value": value}).encode() + b"\n"
         while data:
             data = data[os.write(writer, data) :]
 
+    def report(progress: dict) -> None:
+        # Work that has begun is finished even when nobody listens any more: stopping half way would leave the GPUs in between.
+        with contextlib.suppress(BrokenPipeError):
+            send("progress", progress)
+
     try:
-        send("result", function(lambda progress: send("progress", progress)))
+        send("result", function(report))
     except _errors.GpuError as error:
         send("error", {"class": type(error).__name__, "message": str(error), "facts": error.facts})
     except BaseException as error:
-        send("error", {"class": "GpuError", "message": f"{type(error).__name__}: {error}", "facts": {}})
-    return 0
+        message = (
+            f"The module met an error that it does not know while it {what}: {type(error).__name__}: {error}; report it with the task."
+        )
+        send("error", {"class": "GpuError", "message": message, "facts": {}})
 
 
 def _listen(reader: int, child: int, timeout: float, what: str) -> Any:
@@ -73,7 +84,7 @@ def _listen(reader: int, child: int, timeout: float, what: str) -> Any:
             raise _errors.DriverHang(_hang_text(what, timeout, progress), progress)
         chunk = os.read(reader, 1 << 16)
         if not chunk:
-            os.waitpid(child, 0)
+            _await_end(child, timeout)
             raise _errors.GpuError(
                 f"The helper process that {what} ended without an answer; look for a crash of libnvidia-ml in the journal."
             )
@@ -85,7 +96,7 @@ def _listen(reader: int, child: int, timeout: float, what: str) -> Any:
                 progress = message["value"]
                 deadline = time.monotonic() + timeout
                 continue
-            os.waitpid(child, 0)
+            _await_end(child, timeout)
             if message["kind"] == "error":
                 _raise(message["value"])
             return message["value"]
@@ -100,12 +111,21 @@ def _hang_text(what: str, timeout: float, progress: dict) -> str:
     )
 
 
+def _await_end(child: int, timeout: float) -> None:
+    """Its open device files would make the next step find the GPU in use. Closing them may hang as any call may."""
+    deadline, pause = time.monotonic() + timeout, 0.001
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            _abandon(child)
+            return
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+
+
 def _abandon(child: int) -> None:
-    try:
+    with contextlib.suppress(OSError):
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, os.WNOHANG)
-    except OSError:
-        pass
 
 
 def _raise(error: dict) -> None:

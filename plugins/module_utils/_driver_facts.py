@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import Any
 
@@ -16,32 +15,22 @@ LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64
 _MODULE = re.compile(r"NVRM version:.*Module.*?\s(\d+\.\d+(?:\.\d+)?)\s")
 
 
-def _versions(files: Sysfs, library: str) -> list[str]:
-    """The versions in names such as libnccl.so.2.18.5."""
-    found = set()
-    for folder in LIBRARIES:
-        for name in files.names(folder):
-            match = re.match(rf"^{re.escape(library)}\.so\.(\d+\.\d+(?:\.\d+)*)$", name)
-            if match:
-                found.add(match.group(1))
-    return sorted(found, key=lambda version: [int(part) for part in version.split(".")])
-
-
 def driver(files: Sysfs) -> dict[str, Any]:
-    """Loaded: what the kernel module says of itself. Installed: what the next load will bring, by the library's file name."""
+    """Loaded: what the kernel module says of itself. Installed: the library's version, which the next boot's module must have."""
     text = files.text("proc/driver/nvidia/version") or ""
     match = _MODULE.search(text)
     loaded = match.group(1) if match else files.text("sys/module/nvidia/version")
-    installed = _versions(files, "libnvidia-ml")
-    version = installed[-1] if installed else None
+    installed = _linked(files, "libnvidia-ml.so.1") or _newest(files, "libnvidia-ml")
     flavour = ("open" if "Open Kernel Module" in text else "proprietary") if text else None
     return {
+        "state": _state(loaded, installed),
+        "message": None,
         "loaded_version": loaded,
-        "installed_version": version,
+        "installed_version": installed,
         "flavour": flavour,
-        "state": _state(loaded, version),
-        "cuda_version": None,
+        "modules": [name for name in files.names("sys/module") if name == "nvidia" or name.startswith("nvidia_")],
         "nvml_version": None,
+        "cuda_version": None,
     }
 
 
@@ -51,21 +40,45 @@ def _state(loaded: str | None, installed: str | None) -> str:
     return "ok" if installed in (None, loaded) else "mismatch"
 
 
+def _version(library: str, name: str | None) -> str | None:
+    """2.18.5 of libnccl.so.2.18.5."""
+    match = re.match(rf"^{re.escape(library)}\.so\.(\d+\.\d+(?:\.\d+)*)$", name or "")
+    return match.group(1) if match else None
+
+
+def _linked(files: Sysfs, soname: str) -> str | None:
+    """The version that the loader takes where several are installed."""
+    library = soname.partition(".so")[0]
+    for folder in LIBRARIES:
+        version = _version(library, files.link_name(f"{folder}/{soname}"))
+        if version:
+            return version
+    return None
+
+
+def _versions(files: Sysfs, library: str) -> list[str]:
+    found = {_version(library, name) for folder in LIBRARIES for name in files.names(folder)}
+    return sorted((version for version in found if version), key=lambda version: [int(part) for part in version.split(".")])
+
+
+def _newest(files: Sysfs, library: str) -> str | None:
+    versions = _versions(files, library)
+    return versions[-1] if versions else None
+
+
 def cuda(files: Sysfs) -> dict[str, Any]:
-    toolkits = []
-    for name in files.names("usr/local"):
-        if not re.match(r"^cuda-\d+\.\d+$", name):
-            continue
-        try:
-            document = json.loads(files.text(f"usr/local/{name}/version.json") or "")
-            version = document["cuda"]["version"]
-        except (ValueError, KeyError, TypeError):
-            version = None
-        toolkits.append({"path": f"/usr/local/{name}", "version": version or name[len("cuda-") :]})
-    link = files.path("usr/local/cuda")
-    default = os.path.realpath(link) if os.path.exists(link) else None
-    return {"toolkits": toolkits, "default": "/usr/local/" + os.path.basename(default) if default else None}
+    folders = [name for name in files.names("usr/local") if re.match(r"^cuda-\d+\.\d+$", name)]
+    toolkits = [{"path": f"/usr/local/{name}", "version": _toolkit(files, name)} for name in folders]
+    default = files.link_name("usr/local/cuda")
+    return {"toolkits": toolkits, "default": f"/usr/local/{default}" if default else None}
+
+
+def _toolkit(files: Sysfs, folder: str) -> str:
+    try:
+        return json.loads(files.text(f"usr/local/{folder}/version.json") or "")["cuda"]["version"]
+    except (ValueError, KeyError, TypeError):
+        return folder[len("cuda-") :]
 
 
 def nccl(files: Sysfs) -> dict[str, Any]:
-    return {"versions": _versions(files, "libnccl")}
+    return {"versions": _versions(files, "libnccl"), "default": _linked(files, "libnccl.so.2")}

@@ -61,7 +61,7 @@ def read_gpu(nvml: Any, index: int, device: Any, files: dict[str, list[int]], ta
         pending=pending,
         passthrough=_nvml.try_get(nvml, "nvmlDeviceGetVirtualizationMode", device) == PASSTHROUGH,
         offer=offer,
-        instances=tuple(_instances(nvml, device, offer, processes, files, minor=minor)) if enabled and offer else (),
+        instances=tuple(instances(nvml, device, offer, processes, files, minor=minor)) if enabled and offer else (),
     )
 
 
@@ -152,7 +152,7 @@ def _value(number: Any) -> int:
     return int(getattr(number, "value", number))
 
 
-def _instances(
+def instances(
     nvml: Any, device: Any, offer: Offer, processes: list[tuple[int, int, int]], files: dict[str, list[int]], *, minor: Any
 ) -> list[Instance]:
     # GPU instances are asked for by profile: one without a compute instance is no MIG device and would not be seen otherwise.

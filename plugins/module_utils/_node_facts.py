@@ -7,128 +7,157 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.heterogpu.inference.plugins.module_utils import _bounded, _driver_facts, _gpu_facts, _nvml, _topology, _xid
-from ansible_collections.heterogpu.inference.plugins.module_utils._errors import DriverHang, DriverUnavailable, GpuError
-from ansible_collections.heterogpu.inference.plugins.module_utils._sysfs import GPU_CLASSES, NVIDIA, SWITCH_CLASS, Sysfs
+from ansible_collections.heterogpu.inference.plugins.module_utils import (
+    _bounded,
+    _driver_facts,
+    _gpu_facts,
+    _nvml,
+    _sysfs_networks,
+    _sysfs_numa,
+    _topology,
+    _xid,
+)
+from ansible_collections.heterogpu.inference.plugins.module_utils._errors import DriverHang, DriverUnavailable, GpuError, InvalidInput
+from ansible_collections.heterogpu.inference.plugins.module_utils._sysfs import GPU_CLASSES, SWITCH_CLASS, Sysfs
 
 
 def read(source: str | None, timeout: float, required: bool = False, root: str = "/") -> dict[str, Any]:
-    """The module's result. What cannot be read is None or named in `driver`; only `required` makes it an error."""
+    """The module's result. What cannot be read is None or told in `driver`; only `required` makes it an error."""
+    if timeout <= 0:
+        raise InvalidInput(f"The timeout is {timeout:g} s; give the seconds that one driver call may take, such as 60.")
     sysfs = Sysfs(root)
     driver = _driver_facts.driver(sysfs)
-    listed: list[dict[str, Any]] = []
-    try:
-        answer = _bounded.call(lambda report: _from_nvml(source, report), timeout, "was reading the GPUs")
-        listed = answer["gpus"]
-        driver.update(answer["driver"])
-    except DriverUnavailable as error:
-        driver.update(state=error.state, message=str(error))
-    except DriverHang as error:
-        driver.update(state="hung", message=str(error))
-    except GpuError as error:
-        driver.update(state="unusable", message=str(error))
-    gpus = _with_pci(sysfs, listed)
-    _refuse(required, driver, gpus)
-    switches = _pci_devices(sysfs, (SWITCH_CLASS,))
-    links = _topology.nvlinks_between(gpus, {one["pci_address"] for one in switches})
-    hcas = sysfs.hcas()
+    listed = _ask_driver(source, timeout, driver)
+    gpus = _with_machine(sysfs, listed, driver["state"] == "ok")
+    if required:
+        _refuse(driver, gpus)
+    switches = sysfs.nvidia_devices((SWITCH_CLASS,))
+    hcas = _sysfs_networks.hcas(sysfs)
     for hca in hcas:
-        hca["distance_to_gpus"] = {gpu["pci_address"]: _topology.between(sysfs, hca["pci_address"], gpu["pci_address"]) for gpu in gpus}
-    numa_nodes = sysfs.numa_nodes()
+        hca["distance_to_gpus"] = {
+            gpu["pci_address"]: _topology.between(sysfs, hca["pci_address"], gpu["pci_address"])
+            for gpu in gpus
+            if gpu["pci_address"] and hca["pci_address"]
+        }
     return {
         "gpus": gpus,
         "nvswitches": switches,
-        "topology": _topology.matrix(sysfs, gpus, links),
+        "topology": _topology.read(sysfs, gpus, switches),
         "hcas": hcas,
-        "nics": sysfs.nics(),
-        "numa_nodes": numa_nodes,
-        "cpus": sysfs.cpus(),
-        "memory_mib": sysfs.memory_mib(),
-        "hugepages": [{"numa_node": node["id"], **pages} for node in numa_nodes for pages in node["hugepages"]],
+        "nics": _sysfs_networks.nics(sysfs),
+        **_sysfs_numa.read(sysfs),
         "driver": driver,
         "cuda": _driver_facts.cuda(sysfs),
         "nccl": _driver_facts.nccl(sysfs),
     }
 
 
+def _ask_driver(source: str | None, timeout: float, driver: dict[str, Any]) -> list[dict[str, Any]]:
+    """NVML's GPUs; what it says of the driver, or why it does not answer, goes into `driver`."""
+    try:
+        answer = _bounded.call(lambda report: _from_nvml(source, report), timeout, "was reading the GPUs")
+    except DriverUnavailable as error:
+        driver.update(state=error.state, message=str(error))
+        return []
+    except DriverHang as error:
+        driver.update(state="hung", message=str(error))
+        return list(error.progress.get("gpus", []))
+    except InvalidInput:
+        raise
+    except GpuError as error:
+        driver.update(state="unusable", message=str(error))
+        return []
+    driver.update(answer["driver"])
+    return answer["gpus"]
+
+
 def _from_nvml(source: str | None, report: _bounded.Report) -> dict[str, Any]:
     nvml = _nvml.load(source)
     report({"doing": "nvmlInit"})
+    gpus: list[dict[str, Any]] = []
     with _nvml.Session(nvml):
-        gpus = []
-        for index, device in _nvml.devices(nvml):
-            report({"doing": f"reading GPU {index}"})
-            if device is None:
-                gpus.append({"index": index, "lost": True})
-                continue
-            try:
-                gpus.append(_gpu_facts.read(nvml, index, device))
-            except nvml.NVMLError as error:
-                gpus.append({"index": index, "lost": True, "error": _nvml.error_name(nvml, error)})
+        for index in range(_count(nvml)):
+            # The GPUs read so far go along: they are not lost when this one hangs.
+            report({"doing": f"reading GPU {index}", "gpus": gpus})
+            gpus.append(_read_gpu(nvml, index))
+        report({"doing": "reading versions", "gpus": gpus})
         cuda = _nvml.try_get(nvml, "nvmlSystemGetCudaDriverVersion")
-        version = _nvml.try_get(nvml, "nvmlSystemGetDriverVersion")
-        return {
-            "gpus": gpus,
-            "driver": {
-                "state": "ok",
-                "loaded_version": version,
-                "nvml_version": _nvml.try_get(nvml, "nvmlSystemGetNVMLVersion"),
-                "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
-            },
+        driver = {
+            "state": "ok",
+            "nvml_version": _nvml.try_get(nvml, "nvmlSystemGetNVMLVersion"),
+            "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
         }
+        version = _nvml.try_get(nvml, "nvmlSystemGetDriverVersion")
+        if version:
+            driver["loaded_version"] = version
+        report({"doing": "nvmlShutdown", "gpus": gpus})
+    return {"gpus": gpus, "driver": driver}
 
 
-def _pci_devices(sysfs: Sysfs, classes: tuple[str, ...]) -> list[dict[str, Any]]:
-    return [
-        {"pci_address": one["pci_address"], "pci_device_id": one["pci_device_id"], "numa_node": sysfs.numa_node(one["pci_address"])}
-        for one in sysfs.pci_devices()
-        if one["vendor"] == NVIDIA and one["class"] in classes
-    ]
+def _count(nvml: Any) -> int:
+    try:
+        return nvml.nvmlDeviceGetCount()
+    except nvml.NVMLError as error:
+        raise GpuError(
+            f"NVML answered {_nvml.error_name(nvml, error)} when it was asked how many GPUs there are; "
+            "look for NVRM messages with `journalctl -k`."
+        ) from None
 
 
-def _with_pci(sysfs: Sysfs, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """NVML's GPUs with their place in the machine. GPUs that only the PCI bus shows come with every NVML fact None."""
+def _read_gpu(nvml: Any, index: int) -> dict[str, Any]:
+    try:
+        device = nvml.nvmlDeviceGetHandleByIndex(index)
+    except nvml.NVMLError as error:
+        name = _nvml.error_name(nvml, error)
+        return _gpu_facts.blank(index=index, lost=name == "GPU_IS_LOST", errors={"nvmlDeviceGetHandleByIndex": name})
+    return _gpu_facts.read(nvml, index, device)
+
+
+def _with_machine(sysfs: Sysfs, listed: list[dict[str, Any]], driver_answers: bool) -> list[dict[str, Any]]:
+    """NVML's GPUs with their place in the machine, and the GPUs that only the PCI bus shows."""
+    gpus = [gpu for gpu in listed if gpu["pci_address"]]
+    nameless = [gpu for gpu in listed if not gpu["pci_address"]]
+    known = {gpu["pci_address"] for gpu in gpus}
+    for device in sysfs.nvidia_devices(GPU_CLASSES):
+        address = device["pci_address"]
+        if address in known:
+            continue
+        bound = sysfs.kernel_driver(address)
+        # A GPU that is given to a virtual machine is not lost, and no device of NVML's either.
+        ours = bound in (None, "nvidia")
+        gpu = nameless.pop(0) if nameless and ours else _gpu_facts.blank(lost=ours if driver_answers else None)
+        gpu.update(pci_address=address, pci_device_id=device["pci_device_id"])
+        gpus.append(gpu)
+    gpus += nameless  # gone from the bus too
     xids = _xid.since_boot(sysfs.path("dev/kmsg"))
-    by_address = {gpu["pci_address"]: gpu for gpu in listed if not gpu["lost"]}
-    on_bus = _pci_devices(sysfs, GPU_CLASSES)
-    lost = [gpu for gpu in listed if gpu["lost"]]
-    gpus = list(by_address.values())
-    for device in on_bus:
-        if device["pci_address"] not in by_address:
-            known = lost.pop(0) if lost else {"index": None, "lost": None if not listed else True}
-            gpus.append(
-                {**dict.fromkeys(NVML_FIELDS), **known, "pci_address": device["pci_address"], "pci_device_id": device["pci_device_id"]}
-            )
     for gpu in gpus:
-        address = gpu["pci_address"]
-        gpu["numa_node"] = sysfs.numa_node(address)
-        gpu["numa_node_effective"] = sysfs.numa_node_effective(address)
-        gpu["numa_cpus"] = sysfs.local_cpus(address)
-        if gpu.get("health") is not None:
-            gpu["health"]["xid_since_boot"] = None if xids is None else xids.get(address.rpartition(".")[0], [])
-    return sorted(gpus, key=lambda gpu: str(gpu["pci_address"]))
+        _place(sysfs, gpu, xids)
+    return sorted(gpus, key=_bus_order)
 
 
-NVML_FIELDS = (
-    "index", "uuid", "name", "pci_address", "pci_device_id", "lost", "serial", "minor_number", "vbios_version", "architecture",
-    "compute_capability", "memory_mib", "memory_used_mib", "bar1_mib", "utilization_percent", "mig", "nvlinks", "settings", "health", "processes",
-)  # fmt: skip
-
-
-def _refuse(required: bool, driver: dict[str, Any], gpus: list[dict[str, Any]]) -> None:
-    if not required:
+def _place(sysfs: Sysfs, gpu: dict[str, Any], xids: dict[str, list[dict[str, Any]]] | None) -> None:
+    address = gpu["pci_address"]
+    if address is None:
+        gpu.update(kernel_driver=None, numa_node=None, numa_node_effective=None, numa_cpus=None)
         return
+    gpu.update(kernel_driver=sysfs.kernel_driver(address), numa_cpus=sysfs.local_cpus(address), **sysfs.place(address))
+    if xids is not None:
+        gpu["health"]["xid_since_boot"] = xids.get(_xid.slot(address), [])
+
+
+def _bus_order(gpu: dict[str, Any]) -> tuple[bool, int, str]:
+    """As NVML counts; a GPU without an address comes last."""
+    domain, _colon, rest = (gpu["pci_address"] or "0:").partition(":")
+    return gpu["pci_address"] is None, int(domain, 16), rest
+
+
+def _refuse(driver: dict[str, Any], gpus: list[dict[str, Any]]) -> None:
     if driver["state"] != "ok":
+        raise GpuError(driver["message"] or f"The NVIDIA driver of this node is in the state {driver['state']}; install or load it.")
+    if not any(gpu["index"] is not None for gpu in gpus):
+        raise GpuError("NVML lists no GPU on this node, but one is required; look at `lspci -d 10de:` or take the node out of gpu_nodes.")
+    lost = [gpu["pci_address"] or f"index {gpu['index']}" for gpu in gpus if gpu["lost"]]
+    if lost:
         raise GpuError(
-            driver.get("message") or f"The NVIDIA driver of this node is not usable: its state is {driver['state']}; install or load it."
-        )
-    if not gpus:
-        raise GpuError(
-            "This node has no NVIDIA GPU, but one is required; take the node out of gpu_nodes or look at its PCI devices with lspci."
-        )
-    missing = [gpu["pci_address"] for gpu in gpus if gpu["lost"]]
-    if missing:
-        raise GpuError(
-            f"The GPU at {', '.join(missing)} is lost: it is on the PCI bus but the driver cannot reach it; "
-            "look for its Xid with `journalctl -k` and reboot the node."
+            f"The driver has lost the GPU at {', '.join(lost)}; look for its Xid with `journalctl -k`, reset the GPU or reboot the node."
         )

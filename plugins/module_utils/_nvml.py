@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import os
 import sys
 import types
@@ -49,13 +50,16 @@ def load(source: str | None) -> Any:
     return module
 
 
+@functools.lru_cache(maxsize=1)
+def _error_names(nvml: Any) -> dict[int, str]:
+    prefix = "NVML_ERROR_"
+    return {getattr(nvml, name): name[len(prefix) :] for name in dir(nvml) if name.startswith(prefix)}
+
+
 def error_name(nvml: Any, error: Exception) -> str:
     """NOT_SUPPORTED for NVMLError_NotSupported: the documented name without its prefix."""
     code = getattr(error, "value", None)
-    for name in dir(nvml):
-        if name.startswith("NVML_ERROR_") and getattr(nvml, name) == code:
-            return name[len("NVML_ERROR_") :]
-    return f"code {code}"
+    return _error_names(nvml).get(code, f"code {code}") if isinstance(code, int) else f"code {code}"
 
 
 def try_get(nvml: Any, function: str, *arguments: Any, **keywords: Any) -> Any:
@@ -69,6 +73,35 @@ def try_get(nvml: Any, function: str, *arguments: Any, **keywords: Any) -> Any:
         if error_name(nvml, error) in TOLERATED:
             return None
         raise
+
+
+class GpuLost(Exception):
+    """NVML answered GPU_IS_LOST: nothing more can be read of this GPU."""
+
+
+class Reader:
+    """Reads facts of one GPU. What it has not is None; what failed for another reason is None and kept in `errors` by function."""
+
+    def __init__(self, nvml: Any, device: Any) -> None:
+        self.nvml, self.device = nvml, device
+        self.errors: dict[str, str] = {}
+
+    def get(self, function: str, *arguments: Any) -> Any:
+        call = getattr(self.nvml, function, None)
+        if call is None:
+            return None
+        try:
+            return text(call(self.device, *arguments))
+        except self.nvml.NVMLError as error:
+            self.note(function, error)
+            return None
+
+    def note(self, function: str, error: Exception) -> None:
+        name = error_name(self.nvml, error)
+        if name == "GPU_IS_LOST":
+            raise GpuLost from None
+        if name not in TOLERATED:
+            self.errors[function] = name
 
 
 def text(value: Any) -> Any:

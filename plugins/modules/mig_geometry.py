@@ -212,7 +212,7 @@ def argument_spec() -> dict[str, Any]:
         "allow_empty": {"type": "bool", "default": False},
         "declared_models": {"type": "list", "elements": "dict", "default": []},
         "timeout": {"type": "float", "default": 60},
-        "_nvml_source": {"type": "str"},
+        "_nvml_source": {"type": "str", "no_log": True},
         "_profile_tables": {"type": "dict", "default": {}},
         "_model_names": {"type": "dict", "default": {}},
     }
