@@ -64,7 +64,10 @@ class Apt:
     def run(self, *command: str) -> Answer:
         environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
         try:
-            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=self.timeout_s, check=False)
+            # run_command has no time limit, and apt waits for its lock.
+            done = subprocess.run(  # pylint: disable=ansible-bad-function
+                command, capture_output=True, text=True, env=environment, timeout=self.timeout_s, check=False
+            )
         except subprocess.TimeoutExpired:
             return Answer(124, "", f"E: {command[0]} did not end within {self.timeout_s} seconds")
         return Answer(done.returncode, done.stdout, done.stderr)

@@ -164,7 +164,8 @@ class Consolidation:
         for node, state in boards:
             for tenant in sorted(state.tenants):
                 removed[tenant] = self._cluster.remove(tenant)
-            assert not state.tenants, node.node.name
+            if state.tenants:
+                raise AssertionError(node.node.name)
         waiting: dict[str, list[ReplicaId]] = {}
         for tenant in sorted({*removed, *((replica,) if replica else ())}, reverse=True):
             waiting.setdefault(tenant[0], []).append(tenant)

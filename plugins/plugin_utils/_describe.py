@@ -133,7 +133,8 @@ def figure(value: float) -> str:
 
 def _number_faults(field: Field, value: Any, path: str) -> Iterator[Fault]:
     parsed = number(value)
-    assert parsed is not None
+    if parsed is None:
+        raise AssertionError("checked by the schema before")
     too_small = field.minimum is not None and parsed < field.minimum
     too_large = field.maximum is not None and parsed > field.maximum
     if too_small or too_large or (field.choices and parsed not in field.choices):

@@ -71,7 +71,7 @@ def _names(system: str, source: str, branch: str) -> dict[str, Any]:
 def _preferences(pinned: list[str]) -> str:
     by_version: dict[str, list[str]] = {}
     for package in pinned:
-        name, _, version = package.partition("=")
+        name, _equals, version = package.partition("=")
         by_version.setdefault(version, []).append(name)
     stanzas = [
         f"Package: {' '.join(names)}\nPin: version {version}\nPin-Priority: {_PIN_PRIORITY}\n"

@@ -463,7 +463,8 @@ def _address(text: str) -> str:
 
 def _number(value: Any) -> float:
     parsed = number(value)
-    assert parsed is not None
+    if parsed is None:
+        raise AssertionError("checked by the schema before")
     return parsed
 
 

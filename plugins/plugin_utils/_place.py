@@ -218,7 +218,8 @@ class Placer:
                     best = (len(unplaced), self._snapshot(), unplaced)
                 if best and (not best[0] or self._large):
                     break
-            assert best is not None  # leaving `admitted` where it is always works
+            if best is None:  # leaving `admitted` where it is always works
+                raise AssertionError("there is always a best one")
             self._restore(best[1])
             admitted += [replica for replica in group if replica not in set(best[2])]
             refused += best[2]

@@ -32,7 +32,7 @@ def _token_scorer() -> Exchange:
     weights = [[((row * 31 + column * 17 + row * column) % 97 - 48) / 48.0 for column in range(width)] for row in range(_VOCABULARY)]
     prompt = [72, 101, 108, 108, 111]
     context, scores = list(prompt), []
-    for _ in range(generated):
+    for _step in range(generated):
         hidden = [math.fsum(weights[token][column] for token in context) / len(context) for column in range(width)]
         logits = {row: math.fsum(w * h for w, h in zip(weights[row], hidden)) for row in range(_VOCABULARY) if row not in context}
         best = max(logits, key=lambda row: (logits[row], -row))
@@ -84,7 +84,7 @@ def _pair_ranker() -> Exchange:
 def _cosine(left: list[int], right: list[int]) -> float:
     counts = [(left.count(token), right.count(token)) for token in set(left) | set(right)]
     product = sum(a * b for a, b in counts)
-    return product / math.sqrt(sum(a * a for a, _ in counts) * sum(b * b for _, b in counts))
+    return product / math.sqrt(sum(pair[0] ** 2 for pair in counts) * sum(pair[1] ** 2 for pair in counts))
 
 
 _EXCHANGES: dict[str, Callable[[], Exchange]] = {

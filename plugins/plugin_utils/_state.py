@@ -241,7 +241,8 @@ class NodeState:
 
     def _instances(self, service: Service, option: Option, exhaustive: bool) -> Iterator[tuple[Key, Assignment]]:
         profile = option.profile
-        assert profile is not None
+        if profile is None:
+            raise AssertionError("only known profiles are placed")
         seen: set[tuple[Any, ...]] = set()
         for state in self.gpus:
             if state.gpu.excluded or not self._gpu_free(state, option, service):

@@ -33,7 +33,7 @@ class TritonPythonModel:
             return pb_utils.InferenceResponse(error=error)
         context = list(tokens)
         scores = []
-        for _ in range(GENERATED):
+        for _step in range(GENERATED):
             hidden = self.weights[context].mean(axis=0)
             logits = self.weights @ hidden
             # A bag of tokens would repeat its favourite for ever.
