@@ -199,7 +199,12 @@ def test_lsmod_lists_users(machine: Machine, capsys: pytest.CaptureFixture[str],
 
 def test_other_modules_go_to_the_real_tool(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(os, "execv", lambda path, arguments: seen.append((path, arguments)) or (_ for _ in ()).throw(SystemExit))
+
+    def become(path: str, arguments: list[str]) -> None:
+        seen.append((path, arguments))
+        raise SystemExit
+
+    monkeypatch.setattr(os, "execv", become)
     with pytest.raises(SystemExit):
         kmod.main("modprobe", "ib_umad")
     assert seen == [("/usr/bin/kmod", ["modprobe", "ib_umad"])]
