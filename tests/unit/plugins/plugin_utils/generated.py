@@ -50,7 +50,11 @@ def node(draw: st.DrawFn, most_gpus: int = 4) -> tuple[str, dict[str, Any]]:
     variables: dict[str, Any] = {
         "gpu_devices": runs,
         "numa_nodes": [
-            {"id": 0, "cpus": "0-15,32-47", "memory_mib": 16384 + 65536 * draw(st.integers(1, 4))},
+            {
+                "id": 0,
+                "cpus": draw(st.sampled_from(["0-15,32-47", "0-7,32-39", "0-4,32-36"])),
+                "memory_mib": 16384 + 65536 * draw(st.integers(1, 4)),
+            },
             {"id": 1, "cpus": "16-31,48-63", "memory_mib": 16384 + 65536 * draw(st.integers(1, 4))},
         ],
         "numa_hugepages_mib": draw(st.sampled_from([0, 0, 8192])),
