@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 from _hardware import node
-from gpu_sandbox import boot, device_files, kmod, loaded, modules
+from gpu_sandbox import device_files, kmod, loaded, modules
+from gpu_sandbox.pci import PciTree
+from gpu_sandbox.tree import Tree
 
 VERSION = "580.95.05"
 
@@ -32,7 +34,7 @@ class Machine:
         self.hardware = node(profile, **declared)
         (self.root / "etc/hardware.json").write_text(json.dumps(self.hardware), encoding="utf-8")
         shutil.rmtree(self.root / "run/sys", ignore_errors=True)
-        boot.build(str(self.root / "run/sys"), self.hardware)
+        PciTree(Tree(str(self.root / "run/sys")), self.hardware).build()
 
     def install(self, version: str = VERSION, flavour: str = "proprietary", names: tuple[str, ...] = tuple(modules.NEEDS)) -> None:
         folder = self.root / "library" / os.uname().release / "updates/dkms"

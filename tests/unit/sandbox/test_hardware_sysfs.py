@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 from _hardware import PROFILES, node
-from gpu_sandbox import boot
-from gpu_sandbox.tree import cpu_list, cpu_mask, cpu_numbers
+from gpu_sandbox import boot, classes
+from gpu_sandbox.pci import PciTree
+from gpu_sandbox.tree import Tree, cpu_list, cpu_mask, cpu_numbers
 from hypothesis import given
 from hypothesis import strategies as st
-
-LEVELS = {0: "PIX", 1: "PXB"}
 
 
 @pytest.fixture(scope="module", params=PROFILES)
@@ -33,6 +32,12 @@ Machine = tuple[Path, dict[str, Any]]
 
 def pci(root: Path, address: str) -> Path:
     return root / "bus/pci/devices" / address
+
+
+def devices(root: Path, hardware: dict[str, Any]) -> None:
+    """Only the devices: the many files of the CPUs cost a test more than it takes."""
+    tree = Tree(str(root))
+    classes.build(tree, hardware, PciTree(tree, hardware).build())
 
 
 def read(path: Path) -> str:
@@ -113,7 +118,7 @@ def test_infiniband_ports(machine: Machine) -> None:
 def test_port_that_is_down(tmp_path: Path) -> None:
     hardware = node()
     hardware["hcas"][0]["ports"][0]["state"] = "DOWN"
-    boot.build(str(tmp_path), hardware)
+    devices(tmp_path, hardware)
     assert read(tmp_path / "class/infiniband/mlx5_0/ports/1/state") == "1: DOWN"
     assert read(tmp_path / "class/net/ibp12s0/operstate") == "down"
 
@@ -162,7 +167,7 @@ def test_what_is_set_for_one_cpu_or_node_stays_there(machine: Machine) -> None:
 
 def test_passthrough_gpu_cannot_be_reset(tmp_path: Path) -> None:
     hardware = node(passthrough=True)
-    boot.build(str(tmp_path), hardware)
+    devices(tmp_path, hardware)
     assert not (pci(tmp_path, hardware["gpus"][0]["pci_address"]) / "reset").exists()
 
 
