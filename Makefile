@@ -22,7 +22,7 @@ export LC_ALL := C.UTF-8
 step = printf '\n==> %s  %s\n' "$$(date +%H:%M:%S)" '$(1)'
 
 .PHONY: help setup repository wheels sandbox sandbox-destroy site demo \
-	lint unit simulation sanity molecule system test clean
+	lint unit simulation slow sanity molecule system test clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -74,6 +74,11 @@ unit: setup
 simulation: setup
 	@$(call step,Modules against the simulated driver)
 	@pytest tests/simulation
+
+# Exhaustive searches that the ordinary tests sample.
+slow: setup
+	@$(call step,Exhaustive searches)
+	@pytest tests/unit tests/simulation -m slow
 
 sanity: setup
 	@$(call step,ansible-test sanity)
