@@ -400,7 +400,11 @@ class _Reader:
         known = {str(gpu.index) for gpu in found} | addresses
         for entry in sorted(excluded):
             if _address(entry) not in known:
-                self._problem("gpu_excluded", host, f"gpu_excluded names {entry!r}, but the node has no such GPU; it has {_list(known)}.")
+                self._problem(
+                    "gpu_excluded",
+                    host,
+                    f"gpu_excluded names {entry!r}, but gpu_devices has no GPU with this index or pci_addresses entry; it has {_list(known)}.",
+                )
         return found
 
     def _run(self, host: str, position: int, run: Mapping[str, Any], *, first: int, numa_ids: set[int], excluded: set[str]) -> list[Gpu]:

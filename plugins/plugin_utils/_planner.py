@@ -30,6 +30,7 @@ from ._state import Cluster, GpuState, NodeState, ReplicaId
 from ._sticky import InForce, Kept, keep
 from ._warnings import warnings_of
 
+MOST_ON_A_GPU = 16  # the smallest share is a sixteenth
 ByService = dict[str, list[tuple[str, Mapping[str, Any]]]]
 
 
@@ -78,11 +79,11 @@ class _Planning:
         cluster = self._cluster
         candidates = {service.name: self._finder.find(service, self._planned) for service in self._inventory.services}
         kept = keep(cluster, self._in_force, candidates, self._limited)
-        wanted = self._wanted(kept)
+        wanted, hopeless = self._wanted(kept)
         placer = Placer(cluster, candidates, [replica for replica in kept.placed if replica in cluster.where])
         unplaced = placer.run([replica for replica in wanted if candidates[replica[0]].any()])
         unplaced, suggestions = placer.with_moves(unplaced, self._inventory.settings.max_moves)
-        missing: dict[str, int] = {}
+        missing = dict(hopeless)
         for replica in (*unplaced, *(replica for replica in wanted if not candidates[replica[0]].any())):
             missing[replica[0]] = missing.get(replica[0], 0) + 1
         refusals = node_refusals(self._broken)
@@ -113,18 +114,26 @@ class _Planning:
             found = self._layouts[model.key] = Layouts(model)
         return found
 
-    def _wanted(self, kept: Kept) -> list[ReplicaId]:
-        """Number the replicas that are missing: those that lost their device keep their name."""
+    def _wanted(self, kept: Kept) -> tuple[list[ReplicaId], dict[str, int]]:
+        """Number the replicas that are missing: those that lost their device keep their name.
+
+        What is beyond the most that the cluster could hold if it had nothing else is only counted, so that a slip of the pen
+        in `replicas` is answered at once.
+        """
         wanted: list[ReplicaId] = []
+        hopeless: dict[str, int] = {}
+        most = MOST_ON_A_GPU * sum(len(node.gpus) for node in self._planned)
         for name, service in self._services.items():
             have = {number for replica, number in kept.placed if replica == name}
             number = 0
-            while len(have) < service.replicas:
+            if service.replicas > max(most, len(have)):
+                hopeless[name] = service.replicas - max(most, len(have))
+            while len(have) < service.replicas - hopeless.get(name, 0):
                 number += 1
                 if number not in have:
                     have.add(number)
                     wanted.append((name, number))
-        return wanted
+        return wanted, hopeless
 
     # --- after placing ----------------------------------------------------------------------------
 
