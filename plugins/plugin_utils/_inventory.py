@@ -403,7 +403,7 @@ class _Reader:
                 self._problem(
                     "gpu_excluded",
                     host,
-                    f"gpu_excluded names {entry!r}, but gpu_devices has no GPU with this index or pci_addresses entry; it has {_list(known)}.",
+                    f"gpu_excluded names {entry!r}, but gpu_devices has no GPU with this index or PCI address; it has {_list(known)}.",
                 )
         return found
 
