@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.heterogpu.inference.plugins.module_utils import _mig_holders
 from simulated import SimulatedNode, build_library
 
 
@@ -20,6 +21,8 @@ def simulated_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
     def make(gpus: list[str], driver: str = "580.95.05", **hardware: Any) -> SimulatedNode:
         node = SimulatedNode(tmp_path / f"node{len(nodes)}", gpus, driver, build_library(driver), **hardware)
+        # The host's own /dev is not the simulated one: a sandbox that runs beside has its device files open there.
+        monkeypatch.setattr(_mig_holders, "open_device_files", dict)
         for name, value in node.environment().items():
             monkeypatch.setenv(name, value)
         node.use_in_process()
