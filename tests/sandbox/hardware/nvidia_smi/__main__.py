@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 
+import pynvml as nv
+
 from . import change, mig, show, topo
-from .common import Exit, session
+from .common import Exit, session, stop
 
 
 def parser() -> argparse.ArgumentParser:
@@ -57,7 +59,10 @@ def run(arguments: list[str]) -> int:
         (True, show.table),
     ]
     with session():
-        return next(action for wanted, action in actions if wanted)()
+        try:
+            return next(action for wanted, action in actions if wanted)()
+        except nv.NVMLError as error:
+            stop(error)
 
 
 def main() -> int:

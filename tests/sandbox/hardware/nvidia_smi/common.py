@@ -57,7 +57,14 @@ def bus_id(device: Any) -> str:
 
 
 def all_gpus() -> list[tuple[int, Any]]:
-    return [(index, nv.nvmlDeviceGetHandleByIndex(index)) for index in range(nv.nvmlDeviceGetCount())]
+    found = []
+    for index in range(nv.nvmlDeviceGetCount()):
+        try:
+            found.append((index, nv.nvmlDeviceGetHandleByIndex(index)))
+        except nv.NVMLError as error:
+            advice = ".  Reboot the system to recover this GPU" if error.value == nv.NVML_ERROR_GPU_IS_LOST else ""
+            raise Exit(error.value, f"Unable to determine the device handle for GPU{index}: {words(error.value)}{advice}") from None
+    return found
 
 
 def chosen(selection: str | None) -> list[tuple[int, Any]]:

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from . import classes, modules, mounts, numa
+from . import classes, modules, mounts, numa, swap
 from .pci import PciTree
 from .tree import Tree
 
@@ -59,6 +59,7 @@ def lay(hardware: dict[str, Any]) -> None:
 def main() -> int:
     if not os.path.exists(modules.HARDWARE):
         return 0
+    swap.take_over()
     hardware = modules.hardware()
     os.makedirs("/var/lib/gpu-sandbox", exist_ok=True)
     os.makedirs(modules.RUN, exist_ok=True)

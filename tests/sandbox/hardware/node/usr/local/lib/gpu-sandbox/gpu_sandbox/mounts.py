@@ -23,6 +23,12 @@ def bind(source: str, target: str) -> None:
     mount(source, target, flags=BIND)
 
 
+def unmount(target: str) -> None:
+    if _libc.umount2(target.encode(), 0) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{target} cannot be unmounted: {os.strerror(error)}", target)
+
+
 def replace(tree: str, target: str, merge: tuple[str, ...] = ()) -> None:
     """The tree in the place of `target`. Entries that only the kernel has appear in it as they are: bound, because an overlay's
     files cannot be polled, which systemd-logind does. `merge` names subfolders that get the kernel's entries the same way."""
