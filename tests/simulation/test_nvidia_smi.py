@@ -76,3 +76,9 @@ def test_exit_codes_of_a_driver_that_is_not_there(smi: Any) -> None:
 def test_ordinary_users_may_look_only(smi: Any) -> None:
     assert smi("-L", uid=1000)[0] == 0
     assert smi("-mig", "1", "-i", "0", uid=1000)[0] == 4
+
+
+def test_lost_gpu_is_named_with_the_way_out(smi: Any) -> None:
+    smi.node.set_health(**{"0000:0f:00.0": {"lost": True}})
+    code, said = smi("-L")
+    assert (code, said) == (15, "Unable to determine the device handle for GPU1: GPU is lost.  Reboot the system to recover this GPU\n")
