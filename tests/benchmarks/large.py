@@ -41,7 +41,7 @@ def variables(
     }
     v100 = {"gpu_devices": [{"model": "V100-PCIE-32GB", "count": 8, "numa_nodes": [0] * 4 + [1] * 4}], "numa_nodes": NUMA}
     hosts = {f"gpu-{index:04}": v100 if index % 4 == 3 else a100 for index in range(nodes)}
-    groups = {name: ("gpu_nodes", "v100" if value is v100 else "a100") for name, value in hosts.items()}
+    groups: dict[str, tuple[str, ...]] = {name: ("gpu_nodes", "v100" if value is v100 else "a100") for name, value in hosts.items()}
     kinds: list[dict[str, Any]] = [
         {"model": "small", "class": "interactive", "device": {"mig": ["4g.40gb", "3g.40gb"]}, "replicas": 260},
         {"model": "small", "class": "interactive", "device": {"mig": "2g.20gb"}, "replicas": 180, "concurrent_requests": 1},

@@ -95,6 +95,21 @@ def placed(made: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(sum(entry["placed"] for entry in services if entry["class"] == rank) for rank in CLASSES)
 
 
+def lexicographic(model: Any, aims: list[Any], seconds: float) -> list[int] | None:
+    """Maximise one aim after the other; None when the solver does not finish."""
+    reached: list[int] = []
+    for aim in aims:
+        model.maximize(aim)
+        solver = cp_model.CpSolver()
+        solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.num_workers = 2
+        if solver.solve(model) != cp_model.OPTIMAL:
+            return None
+        reached.append(round(solver.objective_value))
+        model.add(aim >= reached[-1])
+    return reached
+
+
 class Exact:
     """The same decision as an integer program: which device kinds on which GPU, groups per NVLink set."""
 
@@ -123,7 +138,9 @@ class Exact:
                 device = entry["device"]
                 for profile_name in [device["mig"]] if isinstance(device.get("mig"), str) else device.get("mig", ()):
                     profile = model.profile(profile_name)
-                    for start in profile.starts if profile else ():
+                    if profile is None:
+                        continue
+                    for start in profile.starts:
                         variable = self._variable(name, node, gpu, profile_name, start)
                         self.model.add_implication(variable, mig)
                         self.count[name].append(variable)
@@ -189,20 +206,6 @@ class Exact:
         for name, number in running.items():
             self.model.add(sum(self.count[name]) >= number)
         return kept, running
-
-    def lexicographic(self, aims: list[Any], seconds: float) -> list[int] | None:
-        """Maximise one aim after the other; None when the solver does not finish."""
-        reached: list[int] = []
-        for aim in aims:
-            self.model.maximize(aim)
-            solver = cp_model.CpSolver()
-            solver.parameters.max_time_in_seconds = seconds
-            solver.parameters.num_workers = 2
-            if solver.solve(self.model) != cp_model.OPTIMAL:
-                return None
-            reached.append(round(solver.objective_value))
-            self.model.add(aim >= reached[-1])
-        return reached
 
     def by_class(self) -> list[Any]:
         return by_class(self.count, self.services)
@@ -270,8 +273,6 @@ class Counts:
             self.model.add(sum(numbers) <= sum(layout.count(profile) * number for layout, number in zip(layouts, often, strict=True)))
         self.model.add(sum(units) <= 4 * shared)
 
-    lexicographic = Exact.lexicographic
-
     def by_class(self) -> list[Any]:
         return by_class(self.count, self.services)
 
@@ -285,7 +286,7 @@ def compare(seed: int, seconds: float) -> tuple[bool, str]:
     hosts, services = instance(choose)
     first = plan(hosts, services)
     counts = Counts(hosts, services, {})
-    best = counts.lexicographic(counts.by_class(), seconds)
+    best = lexicographic(counts.model, counts.by_class(), seconds)
     got = placed(first.document)
     total = sum(entry["replicas"] for entry in services)
     said = f"seed {seed:4}: {len(hosts):2} nodes, {total:4} replicas, placed {got}"
@@ -296,17 +297,18 @@ def compare(seed: int, seconds: float) -> tuple[bool, str]:
     # A part of the replicas goes, and what comes instead may need others to move.
     previous = json.loads(_document.render(first.document))
     fewer = [entry | {"replicas": round(entry["replicas"] * choose.uniform(0.4, 0.9))} for entry in services]
-    device = choose.choice([{"gpus": 4}, {"gpus": 2}, {"mig": "7g.80gb"}, {"gpus": 1}, {"mig": "3g.40gb"}])
+    choices: list[dict[str, Any]] = [{"gpus": 4}, {"gpus": 2}, {"mig": "7g.80gb"}, {"gpus": 1}, {"mig": "3g.40gb"}]
+    device = choose.choice(choices)
     fewer.append(service("new", "interactive", choose.randint(1, 3), device))
     second = plan(hosts, fewer, previous, moves=1000)
     exact = Exact(hosts, fewer)
     kept, running = exact.keep(previous)
     counts = Counts(hosts, fewer, running)
-    best = counts.lexicographic(counts.by_class(), seconds)
+    best = lexicographic(counts.model, counts.by_class(), seconds)
     if best is not None:
         for aim, reached in zip(exact.by_class(), best, strict=True):
             exact.model.add(aim == reached)
-        most = exact.lexicographic([sum(kept)], seconds)
+        most = lexicographic(exact.model, [sum(kept)], seconds)
         best = [*best, *most] if most else None
     if best is None:
         return good, f"{said}; moves: solver did not finish"

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_a_broken_plan_in_force_is_said(folder: Path) -> None:
 
 
 def test_hardware_that_differs_is_reported(folder: Path) -> None:
-    gpus = [
+    gpus: list[dict[str, Any]] = [
         {"index": index, "name": "Tesla V100-PCIE-32GB", "pci_address": None, "numa_node": index // 4, "nvlinks": []} for index in range(8)
     ]
     gpus[3]["name"], gpus[5]["numa_node"] = "Tesla V100-PCIE-16GB", 0

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.heterogpu.inference.plugins.filter.mig_layout import mig_layout
 from ansible_collections.heterogpu.inference.plugins.filter.site_row import site_row
 from ansible_collections.heterogpu.inference.plugins.filter.text_table import text_table
@@ -10,7 +12,7 @@ from ansible_collections.heterogpu.inference.plugins.filter.triton_rows import t
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
-    rows = [{"node": "a100-1", "numa_node": 0, "gpu": ["x", "y"]}, {"node": "v", "numa_node": None, "gpu": []}]
+    rows: list[dict[str, Any]] = [{"node": "a100-1", "numa_node": 0, "gpu": ["x", "y"]}, {"node": "v", "numa_node": None, "gpu": []}]
     assert text_table(rows, ["node", "numa_node", "gpu"]) == [
         "node    numa node  gpu",
         "------  ---------  ----",

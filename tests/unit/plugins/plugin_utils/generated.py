@@ -120,7 +120,7 @@ def cluster(
     """Return variables by host and groups by host."""
     drawn = draw(st.lists(node(most_gpus), min_size=1, max_size=most_nodes))
     hosts = {f"n{index}": variables for index, (_kind, variables) in enumerate(drawn)}
-    groups = {f"n{index}": ("gpu_nodes", kind) for index, (kind, _variables) in enumerate(drawn)}
+    groups: dict[str, tuple[str, ...]] = {f"n{index}": ("gpu_nodes", kind) for index, (kind, _variables) in enumerate(drawn)}
     names = [f"s{index}" for index in range(draw(st.integers(1, most_services)))]
     pools = sorted({group for found in groups.values() for group in found})
     services = [

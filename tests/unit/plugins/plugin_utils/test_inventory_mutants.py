@@ -11,14 +11,13 @@ from typing import Any
 
 import checker
 import generated
+import inventory_folders
 import jsonschema
 import mutants
 import planning
 import pytest
 import yaml
 from ansible_collections.heterogpu.inference.plugins.plugin_utils import _inventory, _planner, _reference
-
-import inventories
 
 HONGKONG = planning.ROOT / "inventories" / "hongkong"
 SAMPLE = 700
@@ -85,7 +84,7 @@ class Loader:
     """Loads the reference inventory with one file replaced."""
 
     def __init__(self) -> None:
-        self.source = inventories.read(HONGKONG)
+        self.source = inventory_folders.read(HONGKONG)
         self.documents = documents()
 
     def variables(

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import checker
 import generated
+import inventory_folders
 import planning
 import pytest
 from small import NUMA, gpus, service
-
-import inventories
 
 GOLDEN = Path(__file__).parent / "golden"
 INVENTORIES = planning.ROOT / "inventories"
@@ -32,7 +31,7 @@ def tables(*models: str) -> dict[str, dict[str, object]]:
 
 
 def test_the_reference_datacenter(update_golden: bool) -> None:
-    source = inventories.read(INVENTORIES / "hongkong")
+    source = inventory_folders.read(INVENTORIES / "hongkong")
     hosts = {name: source.variables[name] for name, groups in source.groups.items() if "gpu_nodes" in groups}
     made = planning.plan(hosts, source.groups)
     assert made.complete
@@ -64,7 +63,7 @@ def test_a_node_with_a100_and_v100(update_golden: bool) -> None:
 
 @pytest.mark.parametrize("name", ["hongkong"])
 def test_the_reference_geometry_uses_all_seven_slices(name: str) -> None:
-    source = inventories.read(INVENTORIES / name)
+    source = inventory_folders.read(INVENTORIES / name)
     hosts = {host: source.variables[host] for host, groups in source.groups.items() if "gpu_nodes" in groups}
     nodes = planning.plan(hosts, source.groups).document["nodes"]
     layouts = [entry["profiles"] for node in nodes.values() for entry in node["geometry"] if "profiles" in entry]

@@ -40,7 +40,8 @@ def test_every_drawing_is_well_formed_and_has_all_devices(plan: Any) -> None:
     page = _page.render(plan, [], planning.catalog())
     drawings = [ElementTree.fromstring(text) for text in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)]
     assert len(drawings) == len(plan.document["nodes"])
-    blocks = [rect.get("class") for drawing in drawings for rect in drawing.iter("rect") if (rect.get("class") or "").startswith("block")]
+    classes = [str(rect.get("class")) for drawing in drawings for rect in drawing.iter("rect")]
+    blocks = [name for name in classes if name.startswith("block")]
     # Three instances, five shares, one group of four GPUs.
     assert sorted(blocks) == ["block auxiliary"] * 5 + ["block batch"] * 4 + ["block interactive"] * 3
 

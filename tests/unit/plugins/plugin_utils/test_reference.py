@@ -9,14 +9,13 @@ import copy
 import json
 from pathlib import Path
 
+import inventory_folders
 import jsonschema
 import planning
 import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.heterogpu.inference.plugins.plugin_utils import _reference, _schema
-
-import inventories
 
 DOCS = planning.ROOT / "docs"
 TEMPLATE = planning.ROOT / "inventories" / "template"
@@ -36,7 +35,7 @@ def test_generated_files_are_up_to_date(path: Path, update_golden: bool) -> None
 
 
 def test_the_template_is_a_valid_inventory_and_names_every_variable() -> None:
-    source = inventories.read(TEMPLATE)
+    source = inventory_folders.read(TEMPLATE)
     hosts = {name: source.variables[name] for name in source.groups}
     made = planning.plan(hosts, source.groups)
     assert made.document["services"]["chat"]["replicas"] == 16
@@ -46,14 +45,14 @@ def test_the_template_is_a_valid_inventory_and_names_every_variable() -> None:
 
 @pytest.mark.parametrize("name", ["hongkong", "template"])
 def test_the_schema_accepts_the_inventories(name: str) -> None:
-    source = inventories.read(planning.ROOT / "inventories" / name)
+    source = inventory_folders.read(planning.ROOT / "inventories" / name)
     for host, groups in source.groups.items():
         if "gpu_nodes" in groups:
             jsonschema.validate(source.variables[host], _reference.json_schema())
 
 
 def test_the_argument_specs_accept_the_reference_inventory_and_refuse_a_fault() -> None:
-    source = inventories.read(planning.ROOT / "inventories" / "hongkong")
+    source = inventory_folders.read(planning.ROOT / "inventories" / "hongkong")
     validator = ArgumentSpecValidator(_without_descriptions(_reference.argument_spec(_schema.VARIABLES)))
     known = {field.name for field in _schema.VARIABLES}
     variables = {key: value for key, value in source.variables["a100-1"].items() if key in known}
