@@ -82,3 +82,10 @@ def test_lost_gpu_is_named_with_the_way_out(smi: Any) -> None:
     smi.node.set_health(**{"0000:0f:00.0": {"lost": True}})
     code, said = smi("-L")
     assert (code, said) == (15, "Unable to determine the device handle for GPU1: GPU is lost.  Reboot the system to recover this GPU\n")
+
+
+def test_what_is_not_permitted_or_not_a_number_is_no_traceback(smi: Any) -> None:
+    smi("-mig", "1", "-i", "0")
+    assert smi("mig", "-lgi", uid=1000) == (4, "Insufficient Permissions\n")
+    assert smi("-pl", "abc")[0] == 2
+    assert smi("mig", "-dgi", "-gi", "x")[0] == 2

@@ -8,10 +8,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-import pynvml as nv
-
 from . import change, mig, show, topo
-from .common import Exit, session, stop
+from .common import Exit, session
 
 
 def parser() -> argparse.ArgumentParser:
@@ -59,10 +57,7 @@ def run(arguments: list[str]) -> int:
         (True, show.table),
     ]
     with session():
-        try:
-            return next(action for wanted, action in actions if wanted)()
-        except nv.NVMLError as error:
-            stop(error)
+        return next(action for wanted, action in actions if wanted)()
 
 
 def main() -> int:
@@ -72,6 +67,9 @@ def main() -> int:
         # The real tool writes what is wrong to standard output.
         print(end)
         return end.code
+    except ValueError as error:
+        print(f"Invalid argument: {error}")
+        return 2
     except BrokenPipeError:
         return 0
 

@@ -48,6 +48,8 @@ def session() -> Iterator[None]:
         stop(error, "Failed to initialize NVML: ")
     try:
         yield
+    except nv.NVMLError as error:
+        stop(error)
     finally:
         nv.nvmlShutdown()
 
