@@ -27,7 +27,7 @@ def exclusive(timeout: float) -> Iterator[int]:
             if time.monotonic() >= deadline:
                 holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
                 raise Refused(
-                    f"Another run (process {holder}) is changing the MIG geometry of this node; it did not end within {timeout:g} s. "
+                    f"Another run (process {holder}) is changing the GPUs of this node; it did not end within {timeout:g} s. "
                     f"Wait for it and run again. Nothing was changed."
                 )
             time.sleep(PAUSE_S)

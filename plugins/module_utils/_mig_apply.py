@@ -9,7 +9,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.heterogpu.inference.plugins.module_utils import _mig_calls, _mig_holders, _mig_plan, _mig_probe, _nvml
+from ansible_collections.heterogpu.inference.plugins.module_utils import (
+    _mig_calls,
+    _mig_holders,
+    _mig_plan,
+    _mig_probe,
+    _nvml,
+    _settings_record,
+)
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import ApplyFailed, GpuError
 from ansible_collections.heterogpu.inference.plugins.module_utils._mig_layout import Offer, Slot
 from ansible_collections.heterogpu.inference.plugins.module_utils._mig_state import Gpu, Instance
@@ -94,6 +101,7 @@ class Executor:
 
     def _change_mode(self, gpu: Gpu, mode: bool) -> None:
         """The call's status is a hint: some hypervisors report a success that did not happen, so only what is read back counts."""
+        _settings_record.forget()
         status = self._set_mode(gpu, mode)
         if self._has_mode(gpu, mode):
             return

@@ -8,15 +8,13 @@ One source for the module and for whatever else brings a node into its declared 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import (
     _bounded,
-    _lock,
+    _gpu_run,
     _mig_apply,
     _mig_declared,
     _mig_diff,
@@ -26,7 +24,7 @@ from ansible_collections.heterogpu.inference.plugins.module_utils import (
     _mig_steps,
     _nvml,
 )
-from ansible_collections.heterogpu.inference.plugins.module_utils._errors import DriverHang, DriverUnavailable, Refused
+from ansible_collections.heterogpu.inference.plugins.module_utils._errors import DriverUnavailable, Refused
 from ansible_collections.heterogpu.inference.plugins.module_utils._mig_state import Gpu
 
 
@@ -48,22 +46,10 @@ Reset = Callable[[str], tuple[int, str]]
 
 
 def run(request: Request, check_mode: bool, reset: Reset) -> dict[str, Any]:
-    """The module's result. Every NVML call is made in a child process, so that a hanging driver cannot hang the caller."""
-    with nullcontext(None) if check_mode else _lock.exclusive(request.timeout) as descriptor:
-
-        def work(report: _bounded.Report) -> dict[str, Any]:
-            if descriptor is not None:
-                os.close(descriptor)  # a child that hangs must not keep later runs out
-            return _work(request, check_mode, report, reset)
-
-        try:
-            return _bounded.call(work, request.timeout, "was reading or changing the MIG geometry")
-        except DriverHang as error:
-            done = "; ".join(error.progress.get("done", []))
-            stands = (
-                f"Calls that had succeeded before: {done}. They were not taken back." if done else "Nothing was changed before that call."
-            )
-            raise DriverHang(f"{error} {stands}", error.progress) from None
+    """The module's result."""
+    return _gpu_run.run(
+        lambda report: _work(request, check_mode, report, reset), check_mode, request.timeout, "was reading or changing the MIG geometry"
+    )
 
 
 def _work(request: Request, check_mode: bool, report: _bounded.Report, reset: Reset) -> dict[str, Any]:

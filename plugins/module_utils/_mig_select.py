@@ -28,16 +28,16 @@ def declared(geometry: list[dict[str, Any]], gpus: list[Gpu], unlisted: str, all
     found: dict[str, Declared] = {}
     for number, entry in enumerate(geometry):
         where = f"geometry[{number}]"
-        one = _declaration(entry, where, allow_empty)
+        entry_declares = _declaration(entry, where, allow_empty)
         for gpu in _select(entry.get("gpus"), gpus, where):
             if gpu.pci_address in found:
                 raise InvalidInput(f"{where}: {gpu.label} is already declared by {found[gpu.pci_address].where}; name each GPU once.")
-            if one.mig and not gpu.capable:
+            if entry_declares.mig and not gpu.capable:
                 raise InvalidInput(
                     f"{where}: {gpu.label} has no MIG; take it out of the selection, or select `all`, which means all MIG-capable GPUs."
                 )
-            if one.mig or gpu.capable:
-                found[gpu.pci_address] = one
+            if entry_declares.mig or gpu.capable:
+                found[gpu.pci_address] = entry_declares
     if unlisted == "disable":
         for gpu in gpus:
             if gpu.capable and gpu.pci_address not in found:
@@ -63,21 +63,26 @@ def _declaration(entry: dict[str, Any], where: str, allow_empty: bool) -> Declar
     return Declared(True, wanted, where)
 
 
-def _select(selection: Any, gpus: list[Gpu], where: str) -> list[Gpu]:
+def items(selection: Any, where: str) -> list[str]:
+    """The names in a selection."""
     if selection is None or selection == "":
         raise InvalidInput(f"{where}: `gpus` is missing; write all, an index, a UUID, a PCI address, or a list of these.")
-    items = selection if isinstance(selection, (list, tuple)) else str(selection).split(",")
-    if [str(item).strip() for item in items] == ["all"]:
+    return [str(item).strip() for item in (selection if isinstance(selection, (list, tuple)) else str(selection).split(","))]
+
+
+def _select(selection: Any, gpus: list[Gpu], where: str) -> list[Gpu]:
+    names = items(selection, where)
+    if names == ["all"]:
         capable = [gpu for gpu in gpus if gpu.capable]
         if not capable:
             models = ", ".join(sorted({gpu.name for gpu in gpus})) or "none at all"
             raise InvalidInput(f"{where}: no GPU of this node has MIG (its GPUs are {models}); remove the selection.")
         return capable
-    return [_one(item, gpus, where) for item in items]
+    return [one(name, gpus, where) for name in names]
 
 
-def _one(item: Any, gpus: list[Gpu], where: str) -> Gpu:
-    text = str(item).strip()
+def one(text: str, gpus: list[Any], where: str) -> Any:
+    """The GPU of a name: index, UUID or PCI address."""
     address = _pci.normalise(text)
     for gpu in gpus:
         if text in (str(gpu.index), gpu.uuid) or (address and address == gpu.pci_address):

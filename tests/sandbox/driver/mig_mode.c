@@ -27,6 +27,8 @@ static nvmlReturn_t activate(int gpu, unsigned int mode)
         return NVML_ERROR_IN_USE;
     if (sim_is_ampere(gpu) && (passthrough(gpu) || !sim_fabric_ready()))
         return NVML_ERROR_RESET_REQUIRED;
+    if (sim_is_ampere(gpu))
+        sim_forget_settings(gpu); /* the change resets the GPU */
     sim_set_mode_now(gpu, mode);
     return NVML_SUCCESS;
 }
@@ -75,7 +77,6 @@ EXPORT nvmlReturn_t gpuSandboxDeviceReset(const char *pci_address)
     json_t *state = sim_gpu_state(gpu);
     sim_set_mode_now(gpu, (unsigned int)sim_int(state, "mig_pending", 0));
     json_object_set_new(state, "ecc_current", json_integer(sim_int(sim_inforom(gpu), "ecc_pending", sim_int(state, "ecc_current", 1))));
-    json_object_del(state, "locked_gpu_clocks");
-    json_object_del(state, "locked_memory_clocks");
+    sim_forget_settings(gpu);
     return sim_end(&call, NVML_SUCCESS);
 }

@@ -12,6 +12,14 @@
         return sim_end(&call, NVML_ERROR_NOT_SUPPORTED)
 #define LEAVE(value) return sim_end(&call, value)
 
+/* The driver lets go of the GPU: what it only kept in memory is as after a load. */
+void sim_forget_settings(int gpu)
+{
+    static const char *const names[] = {"power_limit_mw", "locked_gpu_clocks", "locked_memory_clocks"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        json_object_del(sim_gpu_state(gpu), names[i]);
+}
+
 static json_int_t power_mw(int gpu, const char *key, json_int_t otherwise)
 {
     return sim_int(json_object_get(sim_profile(gpu), "power"), key, otherwise) * 1000;
@@ -96,12 +104,51 @@ EXPORT nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, nvml
     return clock_value(&call, device, type, "max_mhz", mhz);
 }
 
+/* Memory clocks are locked since Ampere, graphics clocks since Volta. */
+static bool before_ampere(int gpu)
+{
+    const char *capability = sim_string(sim_profile(gpu), "compute_capability");
+    return capability && capability[0] < '8';
+}
+
+static nvmlReturn_t fill(unsigned int *count, unsigned int *clocks, unsigned int needed)
+{
+    unsigned int room = count ? *count : 0;
+    if (!count)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *count = needed;
+    return !clocks || room < needed ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t device, unsigned int *count, unsigned int *clocks)
+{
+    ENTER(device, SIM_READ);
+    if ((result = fill(count, clocks, 1)) == NVML_SUCCESS)
+        clocks[0] = (unsigned int)clock_of(device->gpu, NVML_CLOCK_MEM, "max_mhz");
+    LEAVE(result);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t device, unsigned int memory, unsigned int *count, unsigned int *clocks)
+{
+    ENTER(device, SIM_READ);
+    json_int_t most = clock_of(device->gpu, NVML_CLOCK_GRAPHICS, "max_mhz"), least = clock_of(device->gpu, NVML_CLOCK_GRAPHICS, "idle_mhz");
+    unsigned int steps = (unsigned int)((most - least) / 15) + 1;
+    if (memory != (unsigned int)clock_of(device->gpu, NVML_CLOCK_MEM, "max_mhz"))
+        LEAVE(NVML_ERROR_NOT_FOUND);
+    if ((result = fill(count, clocks, steps)) == NVML_SUCCESS)
+        for (unsigned int i = 0; i < steps; i++)
+            clocks[i] = (unsigned int)most - 15 * i;
+    LEAVE(result);
+}
+
 static nvmlReturn_t lock_clocks(struct sim_call *call, nvmlDevice_t device, const char *key, nvmlClockType_t type, unsigned int least, unsigned int most)
 {
     sim_argument(call, "min_mhz", least);
     sim_argument(call, "max_mhz", most);
     if (least > most || most > clock_of(device->gpu, type, "max_mhz"))
         return sim_end(call, NVML_ERROR_INVALID_ARGUMENT);
+    if (type == NVML_CLOCK_MEM && (least != most || least != clock_of(device->gpu, type, "max_mhz")))
+        return sim_end(call, NVML_ERROR_INVALID_ARGUMENT); /* these boards have one memory clock */
     json_object_set_new(sim_gpu_state(device->gpu), key, json_pack("[i, i]", (int)least, (int)most));
     return sim_end(call, NVML_SUCCESS);
 }
@@ -114,6 +161,8 @@ EXPORT nvmlReturn_t nvmlDeviceSetGpuLockedClocks(nvmlDevice_t device, unsigned i
 EXPORT nvmlReturn_t nvmlDeviceSetMemoryLockedClocks(nvmlDevice_t device, unsigned int least, unsigned int most)
 {
     ENTER(device, SIM_MUTATE);
+    if (before_ampere(device->gpu))
+        LEAVE(NVML_ERROR_NOT_SUPPORTED);
     return lock_clocks(&call, device, "locked_memory_clocks", NVML_CLOCK_MEM, least, most);
 }
 EXPORT nvmlReturn_t nvmlDeviceResetGpuLockedClocks(nvmlDevice_t device)
@@ -125,6 +174,8 @@ EXPORT nvmlReturn_t nvmlDeviceResetGpuLockedClocks(nvmlDevice_t device)
 EXPORT nvmlReturn_t nvmlDeviceResetMemoryLockedClocks(nvmlDevice_t device)
 {
     ENTER(device, SIM_MUTATE);
+    if (before_ampere(device->gpu))
+        LEAVE(NVML_ERROR_NOT_SUPPORTED);
     json_object_del(sim_gpu_state(device->gpu), "locked_memory_clocks");
     LEAVE(NVML_SUCCESS);
 }
@@ -166,6 +217,8 @@ EXPORT nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, nvmlEnable
     if (mode > 1)
         LEAVE(NVML_ERROR_INVALID_ARGUMENT);
     json_object_set_new(sim_gpu_state(device->gpu), "persistence_mode", json_integer(mode));
+    if (!mode && !sim_gpu_held(device->gpu))
+        sim_forget_settings(device->gpu);
     LEAVE(NVML_SUCCESS);
 }
 EXPORT nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode)
@@ -182,8 +235,8 @@ EXPORT nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, nvmlComputeMod
     sim_argument(&call, "mode", mode);
     if (mode >= NVML_COMPUTEMODE_COUNT || mode == NVML_COMPUTEMODE_EXCLUSIVE_THREAD)
         LEAVE(NVML_ERROR_INVALID_ARGUMENT);
-    if (sim_mig_enabled(device->gpu) && mode != NVML_COMPUTEMODE_DEFAULT)
-        LEAVE(NVML_ERROR_NOT_SUPPORTED);
+    if (sim_mig_enabled(device->gpu))
+        LEAVE(NVML_ERROR_NOT_SUPPORTED); /* the compute mode is then that of each MIG device */
     json_object_set_new(sim_gpu_state(device->gpu), "compute_mode", json_integer(mode));
     LEAVE(NVML_SUCCESS);
 }

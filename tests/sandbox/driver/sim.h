@@ -106,6 +106,9 @@ json_int_t sim_profile_memory(int gpu, json_t *gi_profile);
 /* capabilities.c: the files below /proc/driver/nvidia that the kernel module keeps */
 void sim_write_capabilities(int gpu);
 
+/* settings.c */
+void sim_forget_settings(int gpu);
+
 /* handles.c */
 nvmlDevice_t sim_device_handle(int gpu, int gi, int ci, json_int_t created);
 nvmlGpuInstance_t sim_gi_handle(int gpu, unsigned int id, json_int_t created);

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import Any
 
@@ -98,7 +99,9 @@ def describe_modules(sys_module: str, modules: dict[str, Any], needs: dict[str, 
         users = [other for other in modules if name in needs.get(other, [])]
         shutil.rmtree(tree.path(f"{name}/holders"), ignore_errors=True)
         taint = "OE" if facts["flavour"] == "open" else "POE"
-        tree.files(name, {"version": facts["version"], "refcnt": len(users), "initstate": "live", "taint": taint})
+        if not os.path.exists(tree.path(f"{name}/version")):  # as long as the module is loaded the kernel keeps its files
+            tree.files(name, {"version": facts["version"], "initstate": "live", "taint": taint})
+        tree.file(f"{name}/refcnt", len(users))
         tree.folder(f"{name}/holders")
         for user in users:
             tree.link(f"{name}/holders/{user}", user)
