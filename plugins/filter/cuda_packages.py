@@ -40,7 +40,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: A dictionary with C(version), C(releases), C(nccl), C(packages) and C(closure), the last two as M(heterogpu.inference.package_set) takes them.
+  description:
+    - A dictionary with C(version), C(releases), C(nccl), C(packages) and C(closure).
+    - The last two are what M(heterogpu.inference.package_set) takes.
   type: dict
 """
 
