@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 _INSTALL = re.compile(r"^Inst (?P<name>\S+)(?: \[(?P<old>[^\]]+)\])? \((?P<new>\S+) ")
-_REMOVE = re.compile(r"^Remv (?P<name>\S+) ")
+_REMOVE = re.compile(r"^(?:Remv|Purg) (?P<name>\S+) ")
 _NO_VERSION = re.compile(r"^Version '(?P<version>[^']+)' for '(?P<name>[^']+)' was not found$")
 _NO_PACKAGE = re.compile(r"^Unable to locate package (?P<name>\S+)$")
 _KIB_PER_MIB = 1024
@@ -27,6 +27,11 @@ class AptRequest:
     packages: Sequence[str]
     repositories: dict[str, str]
     preferences: str
+    # Of what is on the node, the preferences file that `preferences` is going to replace.
+    replaced_preferences: str = ""
+    # Further options of apt, such as the proxy of a repository.
+    options: Sequence[str] = ()
+    change_held: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,12 @@ class Apt:
     def __init__(self, timeout_s: int) -> None:
         self.timeout_s = timeout_s
 
-    def run(self, *command: str) -> Answer:
+    def run(self, *command: str, cwd: str | None = None) -> Answer:
         environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
         try:
             # run_command has no time limit, and apt waits for its lock.
             done = subprocess.run(  # pylint: disable=ansible-bad-function
-                command, capture_output=True, text=True, env=environment, timeout=self.timeout_s, check=False
+                command, capture_output=True, text=True, env=environment, timeout=self.timeout_s, check=False, cwd=cwd
             )
         except subprocess.TimeoutExpired:
             return Answer(124, "", f"E: {command[0]} did not end within {self.timeout_s} seconds")
@@ -78,7 +83,7 @@ def resolve(request: AptRequest, apt: Apt) -> AptPlan:
     if not missing:
         return AptPlan()
     with tempfile.TemporaryDirectory(prefix="apt_plan-") as root:
-        return _resolve_in(root, request, apt)
+        return resolve_in(root, request, apt)[0]
 
 
 def _missing(packages: Sequence[str], apt: Apt) -> list[str]:
@@ -91,27 +96,35 @@ def _missing(packages: Sequence[str], apt: Apt) -> list[str]:
     return [package for package in packages if package not in (installed if "=" in package else installed_names)]
 
 
-def _resolve_in(root: str, request: AptRequest, apt: Apt) -> AptPlan:
+def resolve_in(root: str, request: AptRequest, apt: Apt) -> tuple[AptPlan, list[str]]:
+    """Resolve in the folder root; return also the options with which apt goes on working there."""
     own, everything = _lay_out(root, request)
     plan = AptPlan()
-    update = apt.run("apt-get", "update", "-q", "--no-list-cleanup", *own)
-    plan.problems.extend(_complaints(update))
-    if plan.problems:
-        return plan
+    if request.repositories:
+        update = apt.run("apt-get", "update", "-q", "--no-list-cleanup", *own)
+        plan.problems.extend(_complaints(update))
+        if plan.problems:
+            return plan, everything
+    simulated = [*everything, "--allow-change-held-packages"] if request.change_held else everything
     simulation = apt.run(
-        "apt-get", "install", "-q", "--simulate", "--no-install-recommends", "--allow-downgrades", *everything, *request.packages
+        "apt-get", "install", "-q", "--simulate", "--no-install-recommends", "--allow-downgrades", *simulated, *request.packages
     )
+    read_simulation(simulation, plan)
+    if not plan.problems:
+        _add_sizes(plan, everything, apt)
+    return plan, everything
+
+
+def read_simulation(simulation: Answer, plan: AptPlan) -> None:
     if simulation.status != 0:
         plan.problems.extend(_complaints(simulation) or [f"apt-get ended with status {simulation.status}."])
-        return plan
+        return
     for line in simulation.output.splitlines():
         install, remove = _INSTALL.match(line), _REMOVE.match(line)
         if install:
             plan.install.append(PackageChange(install["name"], install["new"], install["old"]))
         elif remove:
             plan.remove.append(remove["name"])
-    _add_sizes(plan, everything, apt)
-    return plan
 
 
 def _lay_out(root: str, request: AptRequest) -> tuple[list[str], list[str]]:
@@ -120,7 +133,7 @@ def _lay_out(root: str, request: AptRequest) -> tuple[list[str], list[str]]:
         os.makedirs(os.path.join(root, folder))
     _link_files("/var/lib/apt/lists", os.path.join(root, "lists"))
     _link_files("/etc/apt/sources.list.d", os.path.join(root, "all"), leave_out=request.repositories)
-    _link_files("/etc/apt/preferences.d", os.path.join(root, "preferences"))
+    _link_files("/etc/apt/preferences.d", os.path.join(root, "preferences"), leave_out=[request.replaced_preferences])
     for name, content in request.repositories.items():
         for folder in ("own", "all"):
             _write(os.path.join(root, folder, f"{name}.sources"), content)
@@ -134,6 +147,7 @@ def _lay_out(root: str, request: AptRequest) -> tuple[list[str], list[str]]:
         "-oAPT::Sandbox::User=root",
         "-oAcquire::Languages=none",
         "-oAcquire::Retries=1",
+        *request.options,
     ]
     own = [*common, "-oDir::Etc::sourcelist=/dev/null", f"-oDir::Etc::sourceparts={root}/own"]
     return own, [*common, f"-oDir::Etc::sourceparts={root}/all"]
