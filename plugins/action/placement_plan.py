@@ -24,6 +24,7 @@ ARGUMENTS = {
     "records": {"type": "dict", "default": {}},
     "gpu_info": {"type": "dict", "default": {}},
     "limit": {"type": "list", "elements": "str"},
+    "unreachable": {"type": "list", "elements": "str", "default": []},
 }
 FAULTS = (_inventory.InventoryError, _sticky.PlanError, _catalog.CatalogError)
 
@@ -100,6 +101,9 @@ class ActionModule(ActionBase):
                 if field.name in own:
                     cluster.setdefault(field.name, own[field.name])
                     origins.setdefault((field.name, None), origins.get((field.name, name), ""))
+            # What runs on a node that does not answer is left alone, and nothing new is placed there.
+            if name in arguments["unreachable"] and own.get("node_state", "active") == "active":
+                own["node_state"] = "maintenance"
             if "ansible_host" in known:
                 own["ansible_host"] = str(known["ansible_host"])
             hosts.append(_inventory.Host(name, tuple(str(group) for group in known["group_names"]), own))

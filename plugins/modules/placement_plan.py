@@ -44,6 +44,11 @@ options:
     description: The only nodes that may change. The plan still covers the whole inventory.
     type: list
     elements: str
+  unreachable:
+    description: Nodes that do not answer. They are planned like nodes in maintenance.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""

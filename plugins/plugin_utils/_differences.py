@@ -65,8 +65,9 @@ def geometry_of(in_force: InForce, facts: Mapping[str, Mapping[str, Any]]) -> In
         layouts: dict[str, Layout | None] = {}
         for gpu in _gpus(reported):
             mig = gpu.get("mig") or {}
-            if mig.get("mode_current") == "enabled" and gpu.get("pci_address"):
-                instances = mig.get("instances") or ()
+            instances = mig.get("instances")
+            # None: nobody could look (not root, no driver). That is no empty geometry.
+            if mig.get("mode_current") == "enabled" and gpu.get("pci_address") and instances is not None:
                 layouts[str(gpu["pci_address"])] = tuple(sorted((int(entry["start"]), str(entry["profile"])) for entry in instances))
         in_force.layouts[name] = layouts
     return in_force
@@ -77,15 +78,22 @@ def memory_differences(
 ) -> list[Difference]:
     """Memory that differs from the catalog counts only where a replica would no longer fit."""
     services = {service.name: service for service in inventory.services}
+    nodes = {node.name: node for node in inventory.nodes}
     found: list[Difference] = []
     for name, part in plan["nodes"].items():
+        gpus = nodes[name].gpus
         memory = {gpu.get("index"): gpu.get("memory_mib") for gpu in _gpus(facts.get(name))}
-        for replica in part["replicas"]:
+        for replica in part["replicas"] if memory else ():
             device = replica["device"]
             service = services.get(replica["service"])
             if service is None or "profile" in device:
                 continue
-            known = [int(size) for index in device["indexes"] if (size := memory.get(index)) is not None]
+            # NVML reports the whole board; what of it can be used is the catalog's figure, as long as the board has that much.
+            known = [
+                min(int(size), gpus[index].model.usable_memory_mib)
+                for index in device["indexes"]
+                if index < len(gpus) and (size := memory.get(index)) is not None
+            ]
             if not known:
                 continue
             got = fit(service, settings, min(known), len(device["indexes"]), device.get("share", 1))
@@ -147,7 +155,9 @@ def _aspects(declared: Gpu, reported: Mapping[str, Any], catalog: Catalog) -> It
     numa = reported.get("numa_node")
     yield "the NUMA node", str(declared.numa_node), None if numa is None or int(numa) < 0 else str(numa)
     links = reported.get("nvlinks")
-    yield "NVLink", _yes(declared.nvlink_set is not None), None if links is None else _yes(any(link.get("active") for link in links))
+    # Links that are there but down (the fabric manager does not run yet) say nothing about the hardware.
+    known = links is not None and (not links or any(link.get("active") for link in links))
+    yield "NVLink", _yes(declared.nvlink_set is not None), _yes(bool(links)) if known else None
     if declared.pci_address is not None:
         yield "the PCI address", declared.pci_address, reported.get("pci_address")
 

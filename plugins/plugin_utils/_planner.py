@@ -25,6 +25,7 @@ from ._entities import Gpu, Inventory, Node
 from ._mig_layouts import Layout, Layouts, entry_text
 from ._numa import HostShare, host_shares, port_shortage
 from ._place import Placer
+from ._record import next_generation
 from ._refusals import Refusal, no_device, no_room, node_refusals
 from ._state import Cluster, GpuState, NodeState, ReplicaId
 from ._sticky import InForce, Kept, keep
@@ -166,6 +167,7 @@ class _Planning:
             for name, service in self._services.items()
         }
         document = plan_document(
+            generation=next_generation(nodes, self._in_force.nodes, self._in_force.generation, self._in_force.highest),
             complete=not refusals,
             summary=_summary(nodes, services, refusals),
             services=services,

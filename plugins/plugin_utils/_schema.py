@@ -12,6 +12,7 @@ from __future__ import annotations
 from ._describe import Field
 
 NAME = r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"
+MODEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?"
 PCI = r"([0-9a-fA-F]{4}|[0-9a-fA-F]{8}):[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 CPU_LIST = r"\d+(-\d+)?(,\d+(-\d+)?)*"
 
@@ -273,7 +274,7 @@ _MODELS = Field(
     "The models, by name.",
     required=True,
     not_empty=True,
-    pattern=NAME,
+    pattern=MODEL,
     example={
         "llama-3-8b-instruct": {
             "parameters": 8030000000,
@@ -357,7 +358,7 @@ _SERVICES = Field(
         keys=(
             Field("name", "string", "Its name.", required=True, pattern=NAME, example="chat"),
             Field(
-                "model", "string", "Its model, a name in `inference_models`.", required=True, pattern=NAME, example="llama-3-8b-instruct"
+                "model", "string", "Its model, a name in `inference_models`.", required=True, pattern=MODEL, example="llama-3-8b-instruct"
             ),
             Field("class", "string", "Its service class.", required=True, choices=CLASSES),
             Field("replicas", "integer", "How many replicas it has.", required=True, minimum=0, maximum=100000),

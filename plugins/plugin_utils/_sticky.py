@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _cpulist
+from . import _cpulist, _record
 from ._candidates import Candidates, Option
 from ._entities import Node, Service
 from ._fit import Fit
@@ -47,18 +47,27 @@ class InForce:
     replicas: dict[ReplicaId, Record] = field(default_factory=dict)
     layouts: dict[str, dict[str, Layout | None]] = field(default_factory=dict)
     nodes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    generation: int = 0  # of what is in force
+    highest: int = 0  # that any copy has
 
 
 def read(plan: Mapping[str, Any] | None, records: Mapping[str, Mapping[str, Any]], source: str = "the plan in force") -> InForce:
     """Read the last plan of the controller and the nodes' own records of it; the record of a node counts more."""
-    parts: dict[str, Any] = {}
-    if plan is not None:
-        if not isinstance(plan, Mapping) or plan.get("schema") != SCHEMA or not isinstance(plan.get("nodes"), Mapping):
-            raise PlanError(f"{source} is not a plan of schema {SCHEMA}; remove it to plan anew, or restore it from a copy.")
-        parts.update(plan["nodes"])
-    parts.update(records)
-    found = InForce()
-    for name in sorted(parts):
+    if plan is not None and (not isinstance(plan, Mapping) or plan.get("schema") != SCHEMA or not isinstance(plan.get("nodes"), Mapping)):
+        raise PlanError(f"{source} is not a plan of schema {SCHEMA}; remove it to plan anew, or restore it from a copy.")
+    for name, record in records.items():
+        if not isinstance(record, Mapping):
+            raise PlanError(f"The record of node {name} is not a mapping; restore it from a copy or remove it.")
+    parts = _record.parts_in_force(plan, records)
+    if any(not isinstance(part, Mapping) for part in parts.values()):
+        name = next(name for name in sorted(parts) if not isinstance(parts[name], Mapping))
+        raise PlanError(f"The part of node {name} in {source} cannot be read; restore it from a copy or remove it.")
+    found = InForce(
+        generation=_record.generation_in_force(plan, records, parts),
+        highest=max(map(_record.generation_of, (plan, *records.values()))),
+    )
+    # Should two records name one replica, the newer one is read later and counts.
+    for name in sorted(parts, key=lambda name: (_record.generation_of(parts[name]), name)):
         try:
             _read_node(found, name, parts[name])
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:

@@ -49,7 +49,7 @@ def inventory(*services: dict[str, Any]) -> Any:
         ({"name": "NVIDIA T4"}, "the model of GPU 2 is declared as A100-SXM4-80GB, but the node has NVIDIA T4"),
         ({"numa_node": 0}, "the NUMA node of GPU 2 is declared as 1, but the node has 0"),
         ({"nvlinks": []}, "NVLink of GPU 2 is declared as present, but the node has absent"),
-        ({"nvlinks": [{"link": 0, "active": False}]}, "NVLink of GPU 2 is declared as present, but the node has absent"),
+        ({"nvlinks": [{"link": 0, "active": False}]}, None),
     ],
 )
 def test_what_differs_is_said_and_what_is_unknown_is_not(changes: dict[str, Any], what: str | None) -> None:
@@ -90,3 +90,8 @@ def test_a_replaced_board_is_reported() -> None:
     (found,) = _differences.replaced_gpus(in_force, facts(uuid="GPU-9"))
     assert "The board was replaced" in found.document()["sentence"]
     assert not found.error
+
+
+def test_a_geometry_that_nobody_could_read_is_not_an_empty_one() -> None:
+    reported = facts(mig={"capable": True, "mode_current": "enabled", "instances": None})
+    assert SLOTS[2] not in _differences.geometry_of(_sticky.InForce(), reported).layouts["a100-1"]
