@@ -41,8 +41,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - A dictionary with C(version), C(releases), C(nccl), C(packages) and C(closure).
-    - The last two are what M(heterogpu.inference.package_set) takes.
+    - A dictionary with C(version), C(releases), C(nccl), C(packages), C(closure) and C(conflicts).
+    - The last three are what M(heterogpu.inference.package_set) takes.
   type: dict
 """
 

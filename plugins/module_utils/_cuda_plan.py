@@ -63,10 +63,22 @@ def wanted_version(state: State, version: str | None, target: str) -> str:
         if version is None:
             raise InvalidInput("The option version is missing; name the default toolkit, such as 12.2.")
         return version
-    previous = state.record.get("previous")
-    if not previous:
+    former = state.record.get("previous") or (state.record.get("current") if state.record.get("undone") else None)
+    if not former:
         raise Refused(f"No earlier default toolkit is recorded in {RECORD}; name one in version.")
-    return previous
+    return former["version"]
+
+
+def next_record(state: State, version: str, generation: str, target: str) -> dict[str, Any]:
+    """Two generations. A way back is gone only once, so that running it again changes nothing."""
+    record = state.record
+    if target == "previous":
+        return {"current": record["previous"], "previous": None, "undone": True} if record.get("previous") else record
+    current = {"version": version, "generation": generation}
+    if record.get("current") == current:
+        return record
+    before = {"version": state.default, "generation": ""} if state.default else None
+    return {"current": current, "previous": record.get("current") or before, "undone": False}
 
 
 def find(state: State, version: str, planned: dict[str, str]) -> Toolkit:
@@ -81,8 +93,8 @@ def find(state: State, version: str, planned: dict[str, str]) -> Toolkit:
     )
 
 
-def present(state: State, toolkit: Toolkit, verdict: Verdict) -> Plan:
-    plan = Plan(files=_files(state, toolkit, verdict))
+def present(state: State, toolkit: Toolkit, verdict: Verdict, record: dict[str, Any]) -> Plan:
+    plan = Plan(files=_files(toolkit, verdict, record))
     major = "cuda-" + toolkit.version.partition(".")[0]
     is_planned = toolkit.version not in state.toolkits
     if "cuda" in state.alternatives or is_planned:
@@ -124,7 +136,7 @@ def _set(group: Alternative | None, name: str, toolkit: Toolkit, is_planned: boo
     return [Step("set_alternative", name, toolkit.path, "auto" if group.automatic else group.value)]
 
 
-def _files(state: State, toolkit: Toolkit, verdict: Verdict) -> dict[str, str]:
+def _files(toolkit: Toolkit, verdict: Verdict, record: dict[str, Any]) -> dict[str, str]:
     folders = [f"{toolkit.path}/lib64"]
     if verdict.level == FORWARD:
         # Before the driver's own libcuda; with a driver that is new enough it must not be found at all.
@@ -132,12 +144,5 @@ def _files(state: State, toolkit: Toolkit, verdict: Verdict) -> dict[str, str]:
     return {
         LOADER: _HEADER + "".join(folder + "\n" for folder in folders),
         PROFILE: _PROFILE,
-        RECORD: json.dumps(_next_record(state, toolkit.version), sort_keys=True) + "\n",
+        RECORD: json.dumps(record, sort_keys=True) + "\n",
     }
-
-
-def _next_record(state: State, version: str) -> dict[str, Any]:
-    current = state.record.get("current")
-    if current == version:
-        return {"current": version, "previous": state.record.get("previous")}
-    return {"current": version, "previous": current or state.default}

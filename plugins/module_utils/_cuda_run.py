@@ -19,6 +19,7 @@ class Request:
     state: str
     version: str | None
     driver: str | None  # what the run is about to install, for check mode
+    generation: str = ""
     planned: dict[str, str] = field(default_factory=dict)
     timeout: float = 60
     rules: dict[str, Any] = field(default_factory=dict)
@@ -42,7 +43,8 @@ def run(request: Request, check_mode: bool, command: Run) -> dict[str, Any]:
         version = _cuda_plan.wanted_version(state, request.version, request.state)
         toolkit = _cuda_plan.find(state, version, request.planned if check_mode else {})
         verdict = _judge(state, toolkit, request, check_mode)
-        plan = _cuda_plan.present(state, toolkit, verdict)
+        record = _cuda_plan.next_record(state, version, request.generation, request.state)
+        plan = _cuda_plan.present(state, toolkit, verdict, record)
         result.update(version=version, release=toolkit.release, level=verdict.level, notes=list(verdict.notes))
     files = _file_steps(plan)
     refresh = plan.stale_loader or bool(plan.links) or any(step.path == _cuda_state.LOADER for step in files)

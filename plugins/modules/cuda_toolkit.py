@@ -29,7 +29,7 @@ options:
     type: str
   state:
     description:
-      - V(present) makes O(version) the default, V(previous) the one that was the default before.
+      - V(present) makes O(version) the default. V(previous) returns to the one before the last change, once.
       - V(absent) removes the module's files and gives the choice back to the packages. Toolkits stay installed.
     type: str
     choices: [present, previous, absent]
@@ -37,6 +37,12 @@ options:
   declared_driver:
     description: In check mode, the driver version that the run would install; without it the installed one counts.
     type: str
+  generation:
+    description:
+      - Any text that stands for what the default belongs to, such as the list of packages that were installed with it.
+        Another one counts as a change that V(previous) undoes, even when the default stayed the same.
+    type: str
+    default: ""
   planned:
     description: In check mode, releases of toolkits that the run would install, by version, such as C({"12.2":"12.2.2"}).
     type: dict
@@ -158,6 +164,7 @@ def argument_spec() -> dict[str, Any]:
         "version": {"type": "str"},
         "state": {"type": "str", "choices": ["present", "previous", "absent"], "default": "present"},
         "declared_driver": {"type": "str"},
+        "generation": {"type": "str", "default": ""},
         "planned": {"type": "dict", "default": {}},
         "timeout": {"type": "float", "default": 60},
         "_rules": {"type": "dict", "default": {}},
@@ -179,6 +186,7 @@ def main() -> None:
         state=parameters["state"],
         version=parameters["version"],
         driver=parameters["declared_driver"] or None,
+        generation=parameters["generation"],
         planned=parameters["planned"],
         timeout=parameters["timeout"],
         rules=parameters["_rules"],

@@ -14,7 +14,7 @@ from ansible_collections.heterogpu.inference.plugins.plugin_utils._driver_packag
 
 
 def cuda_packages(default: str, versions: Sequence[str], nccl: str, forward: bool) -> dict[str, Any]:
-    """Return {version, releases, nccl, packages, closure} for a default toolkit and its neighbours."""
+    """Return {version, releases, nccl, packages, closure, conflicts} for a default toolkit and its neighbours."""
     table = _table()["cuda"]["toolkits"]
     wanted = sorted({default, *versions}, key=numbers)
     packages: dict[str, str] = {}
@@ -30,16 +30,14 @@ def cuda_packages(default: str, versions: Sequence[str], nccl: str, forward: boo
     closure.update(dict.fromkeys(_table()["cuda"]["shared"], shared))
     library = _nccl(default, nccl)
     packages.update(dict.fromkeys(_table()["nccl"]["packages"], library))
-    # What brings a driver along would replace the pinned one.
-    bad = sorted(set(packages) & set(_table()["cuda"]["never_install"]))
-    if bad:
-        raise PackageTableError(f"The package {', '.join(bad)} brings a driver and is never installed; correct data/packages.yml.")
     return {
         "version": default,
         "releases": {one: table[one]["release"] for one in wanted},
         "nccl": library.partition("-")[0],
         "packages": _exact(packages),
         "closure": _exact({**closure, **packages}),
+        # What brings a driver along would replace the pinned one.
+        "conflicts": list(_table()["cuda"]["never_install"]),
     }
 
 
