@@ -67,6 +67,7 @@ class ActionModule(ActionBase):
             "geometry_changes": plan.geometry_changes,
             "drained": plan.drained,
             "blocked": plan.blocked(),
+            "running": plan.running,
             "differences": found,
             "changed": False,
         }

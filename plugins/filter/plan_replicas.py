@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 name: plan_replicas
 short_description: The replicas of a node of the plan, as the triton role takes them
 version_added: 0.1.0
-description: Keeps of every replica of a plan's node what O(_input) of the role C(triton) knows.
+description: Keeps of every replica of a plan's node what the role C(triton) knows of one.
 author:
   - heterogpu contributors (@heterogpu)
 options:
@@ -45,7 +45,8 @@ def plan_replicas(node: Any) -> list[dict[str, Any]]:
 def _device(device: Mapping[str, Any]) -> dict[str, Any]:
     if "profile" in device:
         return {key: device[key] for key in ("pci_address", "profile", "start")}
-    return {"gpus": [str(gpu) for gpu in device["gpus"]]}
+    whole = {"gpus": [str(gpu) for gpu in device["gpus"]]}
+    return whole | {"share": device["share"]} if "share" in device else whole
 
 
 class FilterModule:

@@ -103,6 +103,10 @@ blocked:
   returned: always
   type: list
   elements: dict
+running:
+  description: What draining each node would leave of the services that run now, by node.
+  returned: always
+  type: dict
 differences:
   description: Where the nodes differ from what is declared.
   returned: always

@@ -45,7 +45,7 @@ class Plan:
     stopped: list[dict[str, str]] = field(default_factory=list)
     geometry_changes: list[dict[str, Any]] = field(default_factory=list)
     drained: list[str] = field(default_factory=list)
-    _drain_before: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    running: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # what draining each node would leave of what runs now
 
     @property
     def complete(self) -> bool:
@@ -53,7 +53,7 @@ class Plan:
 
     def blocked(self) -> list[dict[str, Any]]:
         """Services that draining a changed node would leave with too few replicas."""
-        return [{"node": node, **row} for node in self.drained for row in self._drain_before.get(node, ()) if not row["enough"]]
+        return [{"node": node, **row} for node in self.drained for row in self.running.get(node, ()) if not row["enough"]]
 
 
 def make_plan(inventory: Inventory, catalog: Catalog, in_force: InForce | None = None, limited: Iterable[str] | None = None) -> Plan:
@@ -239,7 +239,7 @@ class _Planning:
         for (service, _number), record in self._in_force.replicas.items():
             running.setdefault(record.node, {}).setdefault(service, 0)
             running[record.node][service] += 1
-        plan._drain_before = drain_table(running, self._services)
+        plan.running = drain_table(running, self._services)
         plan.drained = sorted(touched & set(running))
         return plan
 
