@@ -46,6 +46,7 @@ def apply(change: Change, tools: Tools) -> Record:
     record = change.record
     if record.before is None:
         record.before = _before(change, archives)
+    record.begun = _begun(change, archives)
     record.aim = change.state
     store.write(record)
     try:
@@ -112,6 +113,13 @@ def _before(change: Change, archives: Mapping[tuple[str, str], str]) -> PackageS
     )
 
 
+def _begun(change: Change, archives: Mapping[tuple[str, str], str]) -> PackageSet:
+    """So that a run after a killed one knows the members, even when something else is declared by then."""
+    installed = {item.name: item.version for item in change.plan.install}
+    known = _archives(installed, change.record, archives)
+    return PackageSet(change.difference.closure, installed, known, change.difference.held, dict(change.files))
+
+
 def _archives(installed: Mapping[str, str], record: Record, archives: Mapping[tuple[str, str], str]) -> dict[str, str]:
     found = {name: archives.get((name, version)) or record.archive(name, version) for name, version in installed.items()}
     return {name: archive for name, archive in found.items() if archive}
@@ -153,7 +161,7 @@ def _succeed(change: Change, record: Record, apt: Apt, archives: Mapping[tuple[s
         moved = any(now[name].version != version if name in now else True for name, version in before.installed.items())
         record.previous = before if moved else record.previous
         record.undone = None
-    record.current, record.before, record.aim = reached, None, ""
+    record.current, record.before, record.begun, record.aim = reached, None, None, ""
 
 
 def _return(change: Change, tools: Tools, reason: str) -> None:
@@ -175,7 +183,7 @@ def _return(change: Change, tools: Tools, reason: str) -> None:
         raise ApplyFailed(
             f"{reason} {', '.join(lacking)} could not be put back, as no repository had the former file. Repair and run again."
         )
-    change.record.before, change.record.aim = None, ""
+    change.record.before, change.record.begun, change.record.aim = None, None, ""
     store.write(change.record)
     store.clean(change.record)
     raise ApplyFailed(f"{reason} The former versions are back. Remove the cause and run again.")

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import AptPlan
+from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import AptPlan, PackageChange
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import InvalidInput
 
 # Above 1000 apt also goes back to the pinned version when a newer one is installed: what the inventory says is what stays.
@@ -68,6 +68,10 @@ class Difference:
     def pinned(self) -> dict[str, str]:
         return {**self.closure, **self.kept}
 
+    @property
+    def held(self) -> list[str]:
+        return sorted(self.pinned)
+
 
 def split(packages: Iterable[str]) -> dict[str, str]:
     """Versions by name; a package without a version has an empty one."""
@@ -106,7 +110,8 @@ def compare(wanted: Wanted, node: Node, memory: Memory) -> Difference:
     )
     for name, version in {**closure, **packages}.items():
         have = there.get(name)
-        if name in packages if have is None else version not in ("", have.version):
+        # Half installed means that the files of both versions are mixed.
+        if name in packages if have is None else version not in ("", have.version) or have.status == "half-installed":
             found.request.append(_exact(name, version))
     found.request.sort()
     installed = {name for name in found.pinned if name in there} | set(_names(found.request))
@@ -117,10 +122,38 @@ def compare(wanted: Wanted, node: Node, memory: Memory) -> Difference:
     strangers = sorted(name for name in there if name not in closure and _matches(name, wanted.conflicts))
     if strangers:
         found.problems.append(
-            f"{', '.join(strangers)} of another source {_are(strangers)} installed, and sources must never be mixed. "
-            "Remove the set with state=absent and its own source first, or declare that source."
+            f"{', '.join(strangers)} {_are(strangers)} installed and must not be beside the set: sources are never mixed. "
+            "Remove it first, or declare the source that it is from."
         )
     return found
+
+
+def declared(difference: Difference, node: Node) -> AptPlan:
+    """The plan without apt, which cannot resolve anything while an installation is interrupted."""
+    changes = []
+    for name, version in split(difference.request).items():
+        have = node.get(name)
+        changes.append(PackageChange(name, version, have.version if have and have.is_there else None))
+    return AptPlan(install=changes, remove=list(difference.obsolete))
+
+
+def from_nothing(wanted: Wanted, found: Difference, node: Node, archives: Mapping[str, str]) -> tuple[list[str], set[str]]:
+    """What to ask for, and what to leave out of the package database for it: all of the set that can be installed again."""
+    packages = {name: version for name, version in split(wanted.packages).items() if not archives or name in archives}
+    left_out = {*packages, *found.obsolete}
+    if not archives:
+        left_out |= set(found.closure)
+    return [_exact(name, version) for name, version in packages.items()], left_out
+
+
+def as_it_is(plan: AptPlan, found: Difference, node: Node) -> AptPlan:
+    """A plan from nothing, seen from the node: what is there already needs nothing."""
+    changes = []
+    for change in plan.install:
+        have = node.get(change.name)
+        if have is None or have.status != "installed" or have.version != change.version:
+            changes.append(replace(change, installed_version=have.version if have and have.is_there else None))
+    return replace(plan, install=changes, remove=[*plan.remove, *found.obsolete])
 
 
 def compare_absent(wanted: Wanted, node: Node, memory: Memory) -> Difference:

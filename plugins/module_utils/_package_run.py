@@ -7,35 +7,22 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.heterogpu.inference.plugins.module_utils import _file_set, _package_files, _package_plan, _package_tools
+from ansible_collections.heterogpu.inference.plugins.module_utils import (
+    _file_set,
+    _package_files,
+    _package_goal,
+    _package_plan,
+    _package_tools,
+)
 from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import Apt, AptPlan, AptRequest, read_simulation, resolve_in
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import GpuError, Refused
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_apply import Change, Tools, apply
-from ansible_collections.heterogpu.inference.plugins.module_utils._package_plan import Difference, Node, Wanted
+from ansible_collections.heterogpu.inference.plugins.module_utils._package_goal import Request
+from ansible_collections.heterogpu.inference.plugins.module_utils._package_plan import Difference, Node
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_store import PackageSet, Record, Store
-
-
-@dataclass(frozen=True)
-class Request:
-    name: str
-    state: str
-    wanted: Wanted
-    repositories: Sequence[dict[str, Any]]
-    lock_timeout: int
-    timeout: int
-
-
-@dataclass
-class Goal:
-    """The declared set, or the recorded one that is returned to."""
-
-    wanted: Wanted
-    repositories: dict[str, str]
-    files: dict[str, str]
-    archives: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -63,20 +50,21 @@ def run(request: Request, check_mode: bool) -> dict[str, Any]:
         raise _refusal(request, view.difference.problems)
     if view.is_right:
         return _result(request, view, AptPlan(), view.record)
+    if check_mode and view.half_done:
+        return _result(request, view, _package_plan.declared(view.difference, view.node), view.record)
     if check_mode:
         with tempfile.TemporaryDirectory(prefix="package_set-") as root:
             plan, _options = _resolve(request, view, apt, root)
         return _result(request, view, plan, view.record)
-    with _package_tools.exclusive(request.lock_timeout):
+    half_done = view.half_done
+    with _package_tools.exclusive(request.lock_timeout), store.workplace() as root:
         changer = _package_tools.Changer(request.timeout)
-        half_done = view.half_done
         if half_done:
-            changer.repair()
+            changer.configure()
         view = _look(request, store, apt)
-        with store.workplace() as root:
-            plan, options = _resolve(request, view, apt, root)
-            change = Change(request.state, view.record, view.node, view.difference, plan, view.files, view.file_steps)
-            record = apply(change, Tools(store, apt, changer, root, options))
+        plan, options = _resolve(request, view, apt, root)
+        change = Change(request.state, view.record, view.node, view.difference, plan, view.files, view.file_steps)
+        record = apply(change, Tools(store, apt, changer, root, options))
     view.half_done = half_done
     after = _look(request, store, apt)
     if not after.is_right:
@@ -91,89 +79,49 @@ def _look(request: Request, store: Store, apt: Apt) -> View:
         difference = _package_plan.compare_absent(request.wanted, node, memory)
         files: dict[str, str] = {}
     else:
-        goal = _goal(request, record, node)
+        goal = _package_goal.goal(request, record, node)
         difference = _package_plan.compare(goal.wanted, node, memory)
         files = {**goal.files, _package_files.preferences_path(request.name): _package_plan.preferences(difference.pinned)}
     try:
-        file_steps = _package_files.plan(files, _former_files(request, record) - set(files) - store.used_elsewhere())
+        file_steps = _package_files.plan(files, _package_goal.former_files(request, record) - set(files) - store.used_elsewhere())
     except _file_set.FileSetError as error:
         raise GpuError(str(error)) from None
-    recorded = _is_recorded(request, record, difference, files)
-    return View(node, record, difference, files, file_steps, _package_plan.interrupted(node), recorded)
-
-
-def _goal(request: Request, record: Record, node: Node) -> Goal:
-    if request.state == "present":
-        sources = _package_files.sources(request.repositories)
-        return Goal(request.wanted, {entry["name"]: entry["content"] for entry in request.repositories}, sources)
-    target = _target(request, record)
-    have = {name: package.version for name, package in node.items() if package.is_there}
-    lacking = target.missing(have)
-    if lacking:
-        raise Refused(
-            f"The set {request.name} cannot return to what it was: the node does not keep {', '.join(lacking)} in the former version. "
-            "Nothing was changed; declare that version with a repository that has it."
-        )
-    # A set that was there before the first record has no closure: its part in ours is what belongs together.
-    members = record.memory().members
-    closure = target.closure or {name: version for name, version in target.installed.items() if name in members}
-    return Goal(replace(request.wanted, packages=_exact(target.installed), closure=_exact(closure)), {}, target.files, target.archives)
-
-
-def _exact(versions: dict[str, str]) -> list[str]:
-    return [f"{name}={version}" for name, version in versions.items()]
-
-
-def _target(request: Request, record: Record) -> PackageSet:
-    if record.before and record.before.installed and record.aim != "previous":
-        return record.before
-    target = record.previous or (record.current if record.undone else None)
-    if target is None:
-        raise Refused(
-            f"The set {request.name} has no previous state on this node; nothing was changed. Declare the wanted version instead."
-        )
-    return target
-
-
-def _former_files(request: Request, record: Record) -> set[str]:
-    former = {path for item in record.sets() for path in item.files}
-    if request.state == "absent":
-        former |= set(_package_files.sources(request.repositories)) | {_package_files.preferences_path(request.name)}
-    return former
-
-
-def _is_recorded(request: Request, record: Record, difference: Difference, files: dict[str, str]) -> bool:
-    if request.state == "absent":
-        return not record.sets()
-    if record.before or record.current is None or (request.state == "previous" and not record.undone):
-        return False
-    return (record.current.closure, record.current.files) == (difference.closure, files)
+    recorded = _package_goal.is_recorded(request, record, difference, files)
+    half_done = _package_plan.interrupted(node) or _package_tools.journal()
+    return View(node, record, difference, files, file_steps, half_done, recorded)
 
 
 def _resolve(request: Request, view: View, apt: Apt, root: str) -> tuple[AptPlan, list[str]]:
     found, options, plan = view.difference, list[str](), AptPlan()
-    gone = [f"{name}-" for name in found.obsolete]
     if request.state == "absent":
         if found.obsolete:
             read_simulation(apt.run("apt-get", "purge", "-q", "--simulate", "--allow-change-held-packages", *found.obsolete), plan)
     elif found.request or found.obsolete:
-        goal = _goal(request, view.record, view.node)
-        names = found.request
-        if request.state == "previous":
-            names = [Store(request.name).file(goal.archives[package.partition("=")[0]]) for package in names]
-        apt_request = AptRequest(
-            [*names, *gone],
-            goal.repositories,
-            view.files[_package_files.preferences_path(request.name)],
-            f"heterogpu-{request.name}",
-            _package_files.proxy_options(request.repositories),
-            change_held=True,
-        )
-        plan, options = resolve_in(root, apt_request, apt)
+        plan, options = _resolve_install(request, view, apt, root)
     problems = _package_plan.judge(found, plan, view.node, view.record.memory(), request.wanted.replaces)
     if problems:
         raise _refusal(request, problems)
     return plan, options
+
+
+def _resolve_install(request: Request, view: View, apt: Apt, root: str) -> tuple[AptPlan, list[str]]:
+    found, record = view.difference, view.record
+    goal = _package_goal.goal(request, record, view.node)
+    options = _package_files.proxy_options(request.repositories)
+    broken = bool(record.before or view.half_done)
+    names = found.request
+    if broken:
+        # Between two versions apt resolves nothing. So it is asked what it would install if none of the set were there.
+        names, left_out = _package_plan.from_nothing(goal.wanted, found, view.node, goal.archives)
+        options = [*options, f"-oDir::State::status={_package_tools.status_without(root, left_out)}"]
+    if request.state == "previous":
+        store = Store(request.name)
+        names = [store.file(goal.archives[package.partition("=")[0]]) for package in names]
+    gone = [] if broken else [f"{name}-" for name in found.obsolete]
+    preferences = view.files[_package_files.preferences_path(request.name)]
+    apt_request = AptRequest([*names, *gone], goal.repositories, preferences, f"heterogpu-{request.name}", options, change_held=True)
+    plan, apt_options = resolve_in(root, apt_request, apt)
+    return (_package_plan.as_it_is(plan, found, view.node) if broken else plan), apt_options
 
 
 def _refusal(request: Request, problems: Sequence[str]) -> Refused:

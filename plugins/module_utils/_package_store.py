@@ -42,12 +42,13 @@ class Record:
     previous: PackageSet | None = None
     # What `state: previous` left; a set is undone once, or a rerun would go forth and back.
     undone: PackageSet | None = None
-    # What stood before a change that was begun; it ends with the change.
+    # What stood before a change that was begun and what it was to bring; both end with the change.
     before: PackageSet | None = None
+    begun: PackageSet | None = None
     aim: str = ""
 
     def sets(self) -> list[PackageSet]:
-        return [item for item in (self.current, self.previous, self.undone, self.before) if item]
+        return [item for item in (self.current, self.previous, self.undone, self.before, self.begun) if item]
 
     def archive(self, name: str, version: str) -> str | None:
         found = (item.archives.get(name) for item in self.sets() if item.installed.get(name) == version)
@@ -128,7 +129,7 @@ def _read(path: str) -> Record:
     try:
         with open(path, encoding="utf-8") as stream:
             document = json.load(stream)
-        sets = {key: _set(document.get(key)) for key in ("current", "previous", "undone", "before")}
+        sets = {key: _set(document.get(key)) for key in ("current", "previous", "undone", "before", "begun")}
         return Record(**sets, aim=document.get("aim", ""))
     except FileNotFoundError:
         return Record()

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import Apt
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import ApplyFailed, GpuError, Refused
@@ -20,6 +20,7 @@ from ansible_collections.heterogpu.inference.plugins.module_utils._package_plan 
 
 # The lock that frontends such as apt and unattended-upgrades hold all along, and the one of dpkg itself, which outlives a killed frontend.
 FRONTEND_LOCK, DATABASE_LOCK = "/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock"
+STATUS, UPDATES = "/var/lib/dpkg/status", "/var/lib/dpkg/updates"
 PAUSE_S = 0.5
 GRACE_S = 20
 _FORMAT = "${Package}\t${Architecture}\t${Version}\t${db:Status-Want}\t${db:Status-Status}\n"
@@ -43,6 +44,23 @@ def packages(apt: Apt) -> dict[str, Package]:
         if architecture in (native, "all"):
             found[name] = Package(version, status, want == "hold")
     return found
+
+
+def journal() -> list[str]:
+    """Steps that dpkg made and did not enter into its status yet: it was killed. apt does not read them."""
+    with contextlib.suppress(FileNotFoundError):
+        return sorted(name for name in os.listdir(UPDATES) if name.isdigit())
+    return []
+
+
+def status_without(root: str, names: Collection[str]) -> str:
+    """A copy of dpkg's status in which these packages do not occur."""
+    with open(STATUS, encoding="utf-8") as stream:
+        stanzas = stream.read().split("\n\n")
+    path = os.path.join(root, "status")
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write("\n\n".join(stanza for stanza in stanzas if stanza.partition("\n")[0].partition(": ")[2] not in names))
+    return path
 
 
 def identify(archive: str, apt: Apt) -> tuple[str, str]:
@@ -90,10 +108,9 @@ class Changer:
     def __init__(self, timeout_s: int) -> None:
         self.timeout_s = timeout_s
 
-    def repair(self) -> None:
-        """Finish what an interrupted dpkg left; its own packages may be incomplete, which apt can complete."""
+    def configure(self) -> None:
+        """Finish what an interrupted dpkg left. What it cannot finish is for apt, which gets the declared versions next."""
         self._try("dpkg", "--force-confdef", "--force-confold", "--configure", "-a")
-        self._do("finish the interrupted installation", "apt-get", "install", "-f", *_QUIET, *_KEEP_CONFIGURATION)
 
     def install(self, archives: Sequence[str], gone: Sequence[str]) -> None:
         self._do(

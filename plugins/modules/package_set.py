@@ -163,8 +163,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import GpuError
+from ansible_collections.heterogpu.inference.plugins.module_utils._package_goal import Request
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_plan import Wanted
-from ansible_collections.heterogpu.inference.plugins.module_utils._package_run import Request, run
+from ansible_collections.heterogpu.inference.plugins.module_utils._package_run import run
 
 _LISTS = ("packages", "closure", "keep", "replaces", "conflicts")
 

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from system_sandbox import NODES, Node
+from throwaway_node import ROOT
+from throwaway_node import Node as ThrowawayNode
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +31,16 @@ def faults(nodes: dict[str, Node]) -> Iterator[Any]:
     yield write
     for node in written:
         node.run("rm -f /run/gpu-sandbox/faults.json")
+
+
+@pytest.fixture(name="image", scope="session")
+def fixture_image() -> str:
+    done = subprocess.run([str(ROOT / "tests/sandbox/image/build")], check=True, capture_output=True, text=True)
+    return done.stdout.split()[-1]
+
+
+@pytest.fixture(name="node")
+def fixture_node(image: str) -> Iterator[ThrowawayNode]:
+    node = ThrowawayNode(image)
+    yield node
+    node.remove()

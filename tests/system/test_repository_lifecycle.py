@@ -2,82 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import uuid
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import yaml
+from throwaway_node import QUIET, REPOSITORY, ROOT, Node
 
-ROOT = Path(__file__).resolve().parents[2]
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "heterogpu-sandbox"
-REPOSITORY = CACHE / "repository"
 TABLE = yaml.safe_load((ROOT / "data/packages.yml").read_text(encoding="utf-8"))
 SYSTEM = "debian-12"
 OLD, NEW = TABLE["drivers"]["580"]["versions"]
 SOURCES = ["ubuntu", "nvidia"]
-QUIET = "-y -qq -o Dpkg::Use-Pty=0 -o APT::Sandbox::User=root"
 
 pytestmark = [
     pytest.mark.sandbox,
     pytest.mark.skipif(not (REPOSITORY / "dists").exists(), reason=f"{REPOSITORY} was not built yet"),
 ]
-
-
-class Node:
-    """A container of the node image without systemd, that sees the repository as a folder."""
-
-    def __init__(self, image: str) -> None:
-        self.name = f"repository-test-{uuid.uuid4().hex[:8]}"
-        self.podman("run", "-d", "--name", self.name, "--network", "none", "-v", f"{REPOSITORY}:/srv/apt:ro", image, "sleep", "infinity")
-        self.sh("mkdir -p /etc/apt/keyrings && cp /srv/apt/sandbox-archive-keyring.asc /etc/apt/keyrings/sandbox.asc")
-
-    def podman(self, *arguments: str) -> None:
-        environment = {**os.environ, "CONTAINERS_CONF": str(CACHE / "engine/containers.conf")}
-        subprocess.run(["podman", *arguments], check=True, capture_output=True, env=environment)
-
-    def try_sh(self, command: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "CONTAINERS_CONF": str(CACHE / "engine/containers.conf")}
-        shell = ["podman", "exec", "-e", "DEBIAN_FRONTEND=noninteractive", "-e", "LC_ALL=C", self.name, "bash", "-ec", command]
-        return subprocess.run(shell, check=False, capture_output=True, text=True, env=environment)
-
-    def sh(self, command: str) -> str:
-        done = self.try_sh(command)
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        return done.stdout
-
-    def use(self, suite: str) -> None:
-        line = f"deb [signed-by=/etc/apt/keyrings/sandbox.asc] file:/srv/apt {suite} main"
-        self.sh(f"echo '{line}' > /etc/apt/sources.list.d/sandbox.list && apt-get update {QUIET}")
-
-    def apt(self, command: str) -> str:
-        return self.sh(f"apt-get {QUIET} {command} 2>&1")
-
-    def versions(self) -> dict[str, str]:
-        lines = self.sh("dpkg-query -W -f '${db:Status-Abbrev} ${Package} ${Version}\\n'").splitlines()
-        return {name: version for status, name, version in map(str.split, lines) if status[1] == "i"}
-
-    def module(self) -> dict[str, str]:
-        text = self.sh("cat /lib/modules/$(uname -r)/updates/dkms/nvidia.ko")
-        return dict(line.split("=", 1) for line in text.splitlines())
-
-    def files(self, path: str) -> list[str]:
-        return self.sh(f"find {path} -path '*nvidia*' ! -type d 2>/dev/null || true").split()
-
-
-@pytest.fixture(name="image", scope="module")
-def fixture_image() -> str:
-    done = subprocess.run([str(ROOT / "tests/sandbox/image/build")], check=True, capture_output=True, text=True)
-    return done.stdout.split()[-1]
-
-
-@pytest.fixture(name="node")
-def fixture_node(image: str) -> Iterator[Node]:
-    node = Node(image)
-    yield node
-    node.podman("rm", "-f", "-t", "0", node.name)
 
 
 def closure(source: str, version: str, flavour: str = "open") -> dict[str, str]:
