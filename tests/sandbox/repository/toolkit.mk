@@ -6,6 +6,7 @@ MODULE := github.com/NVIDIA/nvidia-container-toolkit
 # As upstream links them: NVML's symbols are looked up when the library has been opened.
 LINKER := -Wl,--export-dynamic -Wl,--unresolved-symbols=ignore-in-object-files -Wl,-z,lazy
 COMMANDS := nvidia-ctk nvidia-cdi-hook nvidia-container-runtime nvidia-container-runtime-hook
+UNITS := nvidia-cdi-refresh.service nvidia-cdi-refresh.path nvidia-cdi-refresh.env 10-container-engines.conf
 
 .PHONY: all
 all:
@@ -14,3 +15,5 @@ all:
 	cd $(OUT)/module && CGO_ENABLED=1 CGO_CFLAGS="-O2 -Wno-deprecated-declarations" nice $(GO) build -trimpath -o $(OUT)/ \
 	  -ldflags '-s -w -X $(MODULE)/internal/info.version=$(VERSION) '\''-extldflags=$(LINKER)'\''' \
 	  $(addprefix $(MODULE)/cmd/,$(COMMANDS))
+	cd $(OUT)/module && folder=$$($(GO) list -m -f '{{.Dir}}' $(MODULE)) && \
+	  install -m 0644 $(addprefix $$folder/deployments/systemd/,$(UNITS)) $(OUT)/
