@@ -24,6 +24,7 @@ from ._schema import BY_NAME, CLUSTER_VARIABLES, NODE_VARIABLES
 Where = Callable[[str, "str | None"], str]
 
 MAX_SHOWN = 50
+DEFAULT_BRANCH = 580  # the last one that drives every GPU of the catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +302,14 @@ class _Reader:
                         host.name,
                         f"{variable}[{entry[label]}].numa_node is {entry.get('numa_node', 0)}, which numa_nodes does not have.",
                     )
+        version = got["gpu_driver_version"]
+        branch = _integer(got["gpu_driver_branch"] or (version.partition(".")[0] if version else DEFAULT_BRANCH))
+        if version and version.partition(".")[0] != str(branch):
+            self._problem(
+                "gpu_driver_version",
+                host.name,
+                f"gpu_driver_version is {version}, which is not of gpu_driver_branch {branch}; correct one of them.",
+            )
         volta = any(gpu.model.compute_capability < (7, 5) for gpu in gpus)
         if len(self.problems) > before:
             return None
@@ -319,7 +328,7 @@ class _Reader:
                     key=lambda hca: hca.device,
                 )
             ),
-            driver_branch=_integer(got["gpu_driver_branch"]),
+            driver_branch=branch,
             driver_flavour=got["gpu_driver_flavour"] or ("proprietary" if volta else "open"),
             cuda_version=str(got["cuda_version"]),
             triton_image=str(got["triton_image_tag"] or ("24.10" if volta else "25.08")),

@@ -45,11 +45,12 @@ def _disruption(placement: Mapping[str, Any], allowed: bool, disrupted: Collecti
     for name in sorted({*placement["drained"], *disrupted}):
         for row in placement["running"].get(name, ()):
             if not row["enough"]:
+                left = f"{row['service']} with {row['replicas_left']} replicas"
                 yield _finding(
                     name,
                     "warning" if allowed else "error",
                     "min_available",
-                    f"Draining it leaves {row['service']} with {row['replicas_left']} replicas, fewer than its min_available of {row['min_available']}.",
+                    f"Draining it leaves {left}, fewer than its min_available of {row['min_available']}.",
                     "Lower min_available, add replicas elsewhere first, or set plan_allow_disruption.",
                 )
 

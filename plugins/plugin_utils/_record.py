@@ -27,6 +27,20 @@ def make(part: Mapping[str, Any], generation: int, previous: Mapping[str, Any], 
     return {"schema": SCHEMA, "generation": generation, "gpu_uuids": dict(sorted(known.items())), **part}
 
 
+def after(
+    part: Mapping[str, Any], generation: int, before: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], verified: bool
+) -> dict[str, dict[str, Any]]:
+    """The records that differ from those `before`: what is in force, what has worked last, and what had worked before that."""
+    record = make(part, generation, before.get("record") or {}, gpus)
+    wanted = {"record": record}
+    if verified:
+        last = before.get("verified") or {}
+        wanted["verified"] = record
+        if last and body(last) != body(record):
+            wanted["previous"] = dict(last)
+    return {name: document for name, document in wanted.items() if document != (before.get(name) or {})}
+
+
 def body(record: Mapping[str, Any]) -> dict[str, Any]:
     """The part of the plan that a record holds."""
     return {key: value for key, value in record.items() if key not in _ABOUT_THE_RECORD}

@@ -10,6 +10,7 @@ PRIVATE: internal to the collection, may change at any time.
 from __future__ import annotations
 
 from ._describe import Field
+from ._schema_base import BASE_VARIABLES
 
 NAME = r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"
 MODEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?"
@@ -123,7 +124,7 @@ NODE_VARIABLES: tuple[Field, ...] = (
         "gpu_driver_branch",
         "integer",
         "The driver branch. 580 is the last one that drives a V100.",
-        default=580,
+        default_text="that of `gpu_driver_version`, else 580",
         scope="node",
         minimum=450,
         maximum=999,
@@ -509,5 +510,6 @@ CLUSTER_VARIABLES: tuple[Field, ...] = (
     ),
 )
 
+NODE_VARIABLES += BASE_VARIABLES
 VARIABLES = CLUSTER_VARIABLES + NODE_VARIABLES
 BY_NAME = {field.name: field for field in VARIABLES}

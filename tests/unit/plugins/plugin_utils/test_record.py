@@ -70,6 +70,21 @@ def test_an_old_file_of_another_controller_does_not_count() -> None:
     assert records(again, now) == now
 
 
+def test_what_worked_is_kept_with_what_had_worked_before() -> None:
+    one, two = ({"gpus": [], "replicas": [], "geometry": [name]} for name in "ab")
+    node: dict[str, Any] = {}
+    node |= _record.after(one, 1, node, [], False)
+    assert set(node) == {"record"}
+    node |= _record.after(one, 1, node, [], True)
+    assert set(node) == {"record", "verified"}
+    assert _record.after(one, 1, node, [], True) == {}
+    node |= _record.after(two, 2, node, [], False)
+    assert node["verified"]["geometry"] == ["a"]  # a run that fails from here on leaves what worked
+    node |= _record.after(two, 2, node, [], True)
+    assert (node["verified"]["geometry"], node["previous"]["geometry"]) == (["b"], ["a"])
+    assert _record.after(two, 7, node, [], True) == {}
+
+
 def test_boards_are_remembered_while_their_driver_is_away() -> None:
     part = {"gpus": [{"pci_address": "0000:07:00.0"}, {"pci_address": "0000:0f:00.0"}]}
     first = _record.make(part, 1, {}, [{"pci_address": "0000:07:00.0", "uuid": "GPU-1"}, {"pci_address": "0000:99:00.0", "uuid": "GPU-9"}])
