@@ -73,5 +73,14 @@ def capability_files(minor: int, gi: int) -> list[str]:
 
 
 def display_module() -> list[str]:
-    """nvidia_drm keeps every GPU from being reset."""
+    """nvidia_drm may keep every GPU from being reset."""
     return ["the kernel module nvidia_drm (unload it with `modprobe -r nvidia_drm`)"] if os.path.isdir("/sys/module/nvidia_drm") else []
+
+
+def display_holds() -> list[str]:
+    """The same where it surely does: with mode setting it opens every GPU itself."""
+    try:
+        with open("/sys/module/nvidia_drm/parameters/modeset", encoding="ascii") as stream:
+            return display_module() if stream.read().strip() in ("Y", "1") else []
+    except OSError:
+        return []

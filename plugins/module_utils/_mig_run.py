@@ -14,15 +14,18 @@ from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import (
     _bounded,
+    _devices,
     _gpu_run,
     _mig_apply,
     _mig_declared,
     _mig_diff,
+    _mig_holders,
     _mig_probe,
     _mig_select,
     _mig_state,
     _mig_steps,
     _nvml,
+    _services,
 )
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import DriverUnavailable, Refused
 from ansible_collections.heterogpu.inference.plugins.module_utils._mig_state import Gpu
@@ -40,6 +43,8 @@ class Request:
     declared_models: list[dict[str, Any]] = field(default_factory=list)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     model_names: dict[str, str] = field(default_factory=dict)
+    paused_services: list[str] = field(default_factory=list)
+    awaited_services: tuple[str, ...] | None = None
 
 
 Reset = Callable[[str], tuple[int, str]]
@@ -47,12 +52,28 @@ Reset = Callable[[str], tuple[int, str]]
 
 def run(request: Request, check_mode: bool, reset: Reset) -> dict[str, Any]:
     """The module's result."""
-    return _gpu_run.run(
-        lambda report: _work(request, check_mode, report, reset), check_mode, request.timeout, "was reading or changing the MIG geometry"
-    )
+
+    def attempt(paused: bool) -> dict[str, Any]:
+        return _gpu_run.run(
+            lambda report: _work(request, check_mode, report, reset, paused=paused),
+            check_mode,
+            request.timeout,
+            "was reading or changing the MIG geometry",
+        )
+
+    services = _services.Services(request.paused_services, request.awaited_services)
+    if not check_mode:
+        services.resume()
+    result = attempt(paused=check_mode or not request.paused_services)
+    if not result.pop("pause_first"):
+        return result
+    with services.paused():
+        result = attempt(paused=True)
+    result.pop("pause_first")
+    return result
 
 
-def _work(request: Request, check_mode: bool, report: _bounded.Report, reset: Reset) -> dict[str, Any]:
+def _work(request: Request, check_mode: bool, report: _bounded.Report, reset: Reset, *, paused: bool) -> dict[str, Any]:
     tables = _mig_declared.offers(request.tables)
     report({"doing": "reading the GPUs", "done": []})
     try:
@@ -66,30 +87,42 @@ def _work(request: Request, check_mode: bool, report: _bounded.Report, reset: Re
     declarations = _mig_select.declared(request.geometry, gpus, request.unlisted, request.allow_empty)
     plans = _mig_steps.make(gpus, declarations)
     result = _describe(plans, gpus)
-    if check_mode or not result["changed"]:
-        result["gpus"] = [_mig_state.as_result(_after(plans, gpu)) for gpu in gpus]
-        return result
+    result["pause_first"] = not paused and bool(result["mode_changes"])
+    if check_mode or not result["changed"] or result["pause_first"]:
+        return _with_gpus(result, [_after(plans, gpu) for gpu in gpus])
     _refuse_held(plans)
     executor = _mig_apply.Executor(nvml, tables, report, reset)
     now = executor.apply(plans)
     result["reboot_required"] = bool(executor.waiting) or any(plan.waits_for_reboot for plan in plans)
-    result["gpus"] = [_mig_state.as_result(now[gpu.pci_address]) for gpu in gpus if gpu.pci_address in now]
+    return _with_gpus(result, [now[gpu.pci_address] for gpu in gpus if gpu.pci_address in now])
+
+
+def _with_gpus(result: dict[str, Any], gpus: list[Gpu]) -> dict[str, Any]:
+    result["gpus"] = [_mig_state.as_result(gpu) for gpu in gpus]
+    result["devices"] = _devices.of(result["gpus"])
     return result
 
 
 def _describe(plans: list[_mig_steps.GpuPlan], gpus: list[Gpu]) -> dict[str, Any]:
     steps = [one for plan in plans for one in plan.steps]
     changing = [plan for plan in plans if plan.changes_mode]
+    display = _mig_holders.display_module()
     return {
         "changed": bool(steps),
         "steps": steps,
         "disruptive": any(plan.disruptive for plan in plans),
         "reboot_required": any(plan.waits_for_reboot or (plan.gpu.passthrough and plan.changes_mode) for plan in plans),
         "mode_changes": [plan.gpu.pci_address for plan in changing],
-        "holders": {plan.gpu.pci_address: list(plan.gpu.holders) for plan in changing if plan.gpu.holders},
+        "holders": {plan.gpu.pci_address: holders for plan in changing for holders in [[*plan.gpu.holders, *display]] if holders},
+        "reasons": [_mig_steps.describe(step) for plan in plans if plan.disruptive for step in plan.steps if _stops_work(step)],
+        "exact": [plan.exact() for plan in plans],
         "source": "declared" if any(gpu.source == "declared" for gpu in gpus) else "nvml",
         "diff": _mig_diff.of(plans),
     }
+
+
+def _stops_work(step: dict[str, Any]) -> bool:
+    return step["action"] in ("enable_mig", "disable_mig") or step["action"].startswith("destroy")
 
 
 def _after(plans: list[_mig_steps.GpuPlan], gpu: Gpu) -> Gpu:
@@ -98,7 +131,9 @@ def _after(plans: list[_mig_steps.GpuPlan], gpu: Gpu) -> Gpu:
 
 def _refuse_held(plans: list[_mig_steps.GpuPlan]) -> None:
     """A GPU that somebody has open cannot change its mode: say so before the first call."""
-    held = [f"{plan.gpu.label} is held by {', '.join(plan.gpu.holders)}" for plan in plans if plan.changes_mode and plan.gpu.holders]
+    display = _mig_holders.display_holds()
+    holders = {plan.gpu.label: [*plan.gpu.holders, *display] for plan in plans if plan.changes_mode}
+    held = [f"{label} is held by {', '.join(names)}" for label, names in holders.items() if names]
     if held:
         raise Refused(
             f"MIG mode cannot change while a GPU is open: {'; '.join(held)}. "

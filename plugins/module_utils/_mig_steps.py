@@ -37,6 +37,10 @@ class GpuPlan:
     def disruptive(self) -> bool:
         return self.changes_mode or any(one["action"].startswith("destroy") for one in self.steps)
 
+    def exact(self) -> dict[str, Any]:
+        """The declaration of this very GPU, with the place of every instance."""
+        return {"gpus": self.gpu.pci_address, "mig": self.mode, "profiles": [str(slot) for slot in self.slots]}
+
     def after(self) -> Gpu:
         """The GPU as it will be, in check mode."""
         if self.waits_for_reboot:

@@ -55,9 +55,7 @@ class Executor:
         except self.nvml.NVMLError as error:
             answer = _nvml.error_name(self.nvml, error)
             if answer == "NOT_SUPPORTED":
-                raise ApplyFailed(
-                    f"{gpu.label} does not support {WORDS[name]}: NVML answered NOT_SUPPORTED; remove {name}"
-                ) from None
+                raise ApplyFailed(f"{gpu.label} does not support {WORDS[name]}: NVML answered NOT_SUPPORTED; remove {name}") from None
             if answer == "NO_PERMISSION":
                 raise ApplyFailed(f"{text} needs root; run the task with `become: true`") from None
             raise ApplyFailed(f"{text} failed: NVML answered {answer}") from None

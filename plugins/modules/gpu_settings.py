@@ -89,6 +89,11 @@ reboot_required:
   description: Whether a declared ECC mode is pending.
   returned: success
   type: bool
+reasons:
+  description: What of the plan needs a reboot, in words.
+  returned: success
+  type: list
+  elements: str
 source:
   description: V(nvml), or V(none) in check mode on a node without a driver, where nothing can be known of its GPUs.
   returned: success

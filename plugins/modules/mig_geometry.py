@@ -60,6 +60,13 @@ options:
     type: list
     elements: dict
     default: []
+  paused_services:
+    description:
+      - Services that keep GPUs open. Those that run are stopped while a GPU changes its MIG mode, and started again in any case,
+        by the next run if this one is killed.
+    type: list
+    elements: str
+    default: []
   timeout:
     description: Seconds that one driver call may take, and that the module waits for another run on the node.
     type: float
@@ -116,6 +123,20 @@ mode_changes:
   elements: str
 holders:
   description: By PCI address, who keeps a GPU open whose MIG mode is to change.
+  returned: success
+  type: dict
+reasons:
+  description: What of the plan stops work, in words.
+  returned: success
+  type: list
+  elements: str
+exact:
+  description: The declaration with one entry per declared GPU, by PCI address and with the start of every instance.
+  returned: success
+  type: list
+  elements: dict
+devices:
+  description: UUID by PCI address and device, such as C(0000:07:00.0/3g.40gb@4), or by PCI address for a GPU without MIG.
   returned: success
   type: dict
 source:
@@ -211,6 +232,7 @@ def argument_spec() -> dict[str, Any]:
         "unlisted": {"type": "str", "choices": ["keep", "disable"], "default": "keep"},
         "allow_empty": {"type": "bool", "default": False},
         "declared_models": {"type": "list", "elements": "dict", "default": []},
+        "paused_services": {"type": "list", "elements": "str", "default": []},
         "timeout": {"type": "float", "default": 60},
         "_nvml_source": {"type": "str", "no_log": True},
         "_profile_tables": {"type": "dict", "default": {}},
@@ -235,6 +257,7 @@ def main() -> None:
         unlisted=parameters["unlisted"],
         allow_empty=parameters["allow_empty"],
         timeout=parameters["timeout"],
+        paused_services=parameters["paused_services"],
         nvml_source=parameters["_nvml_source"],
         declared_models=parameters["declared_models"],
         tables=parameters["_profile_tables"],

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 ENVIRONMENT_FOLDER = "/etc/heterogpu/triton"
+# What the unit looks up when it starts; laid down here too, so that a run sees whether a running server has another device.
+RESOLVED_FOLDER = "/run/heterogpu/triton"
 _HEADER = "# Managed by heterogpu.inference; changes made here are lost.\n"
 
 Replica = Mapping[str, Any]
@@ -22,8 +24,16 @@ class DeviceError(ValueError):
 def device_key(node: str, device: Mapping[str, Any]) -> str:
     """The key that survives re-creation of instances, unlike a MIG UUID."""
     if "gpus" in device:
-        return f"{node}/{'+'.join(address.lower() for address in device['gpus'])}/gpu"
+        share = f"/share-{device['share']}" if device.get("share") else ""
+        return f"{node}/{'+'.join(address.lower() for address in device['gpus'])}{share}"
     return f"{node}/{device['pci_address'].lower()}/{device['profile']}@{device['start']}"
+
+
+def device_keys(device: Mapping[str, Any]) -> list[str]:
+    """The keys in the node's map of devices."""
+    if "gpus" in device:
+        return [address.lower() for address in device["gpus"]]
+    return [f"{device['pci_address'].lower()}/{device['profile']}@{device['start']}"]
 
 
 def resolve(replicas: Sequence[Replica], node: str, gpus: Sequence[Mapping[str, Any]], allow_missing: bool = False) -> list[dict[str, Any]]:
@@ -77,6 +87,7 @@ def files(replicas: Sequence[Replica]) -> list[dict[str, str]]:
     for replica in replicas:
         name = replica["name"]
         entries.append({"path": f"{ENVIRONMENT_FOLDER}/{name}.env", "content": _environment(replica)})
+        entries.append({"path": f"{RESOLVED_FOLDER}/{name}.env", "content": _resolved(replica)})
         placement = _placement(replica)
         if placement:
             entries.append({"path": f"/etc/systemd/system/triton@{name}.service.d/10-placement.conf", "content": placement})
@@ -84,19 +95,22 @@ def files(replicas: Sequence[Replica]) -> list[dict[str, str]]:
 
 
 def _environment(replica: Replica) -> str:
-    devices = ",".join(replica["visible_devices"])
     values = {
         "MODEL": replica["model"],
         "HTTP_PORT": replica["http_port"],
         "GRPC_PORT": replica["grpc_port"],
         "METRICS_PORT": replica["metrics_port"],
         "DEVICE_KEY": replica["device_key"],
-        # Launchers of containers read the first, CUDA in this process reads the second; they never differ.
-        "NVIDIA_VISIBLE_DEVICES": devices,
-        "CUDA_VISIBLE_DEVICES": devices,
+        "DEVICES": ",".join(device_keys(replica["device"])),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
     }
     return _HEADER + "".join(f"{name}={value}\n" for name, value in values.items())
+
+
+def _resolved(replica: Replica) -> str:
+    # Launchers of containers read the first, CUDA in this process reads the second; they never differ.
+    devices = ",".join(replica["visible_devices"])
+    return f"NVIDIA_VISIBLE_DEVICES={devices}\nCUDA_VISIBLE_DEVICES={devices}\n"
 
 
 def _placement(replica: Replica) -> str:

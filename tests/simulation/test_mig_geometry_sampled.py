@@ -17,7 +17,7 @@ from typing import Any
 
 import pynvml
 import pytest
-from ansible_collections.heterogpu.inference.plugins.action.mig_geometry import tables
+from ansible_collections.heterogpu.inference.plugins.plugin_utils._gpu_profiles import tables
 from ansible_collections.heterogpu.inference.plugins.module_utils import _lock, _mig_calls
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import (
     ApplyFailed,

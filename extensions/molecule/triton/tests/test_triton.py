@@ -36,7 +36,7 @@ def test_each_server_listens_where_declared_and_serves_its_model_only(host: Host
 
 
 def test_replica_is_given_the_instance_that_stands_in_its_slot(host: Host) -> None:
-    environment = dict(line.split("=", 1) for line in host.file("/etc/heterogpu/triton/chat-0.env").content_string.splitlines()[1:])
+    environment = dict(line.split("=", 1) for line in host.file("/run/heterogpu/triton/chat-0.env").content_string.splitlines())
     uuid = environment["NVIDIA_VISIBLE_DEVICES"]
     assert environment["CUDA_VISIBLE_DEVICES"] == uuid
     assert f"(UUID: {uuid})" in next(line for line in host.check_output("nvidia-smi -L").splitlines() if "MIG 3g.40gb" in line)

@@ -62,13 +62,20 @@ def test_missing_instance_is_allowed_before_it_is_made() -> None:
 
 def test_files_bind_device_ports_and_numa_node() -> None:
     resolved = resolve([replica({"gpus": ["0000:bd:00.0"]}, numa_node=1, cpus="16-31")], "a100-1", GPUS)
-    environment, placement = files(resolved)
+    environment, looked_up, placement = files(resolved)
     assert environment["path"] == "/etc/heterogpu/triton/chat-0.env"
-    assert {"NVIDIA_VISIBLE_DEVICES=GPU-b", "CUDA_VISIBLE_DEVICES=GPU-b", "HTTP_PORT=8000", "MODEL=token_scorer"} <= set(
-        environment["content"].splitlines()
-    )
+    assert {"DEVICES=0000:bd:00.0", "HTTP_PORT=8000", "MODEL=token_scorer"} <= set(environment["content"].splitlines())
+    assert looked_up["path"] == "/run/heterogpu/triton/chat-0.env"
+    assert looked_up["content"].splitlines() == ["NVIDIA_VISIBLE_DEVICES=GPU-b", "CUDA_VISIBLE_DEVICES=GPU-b"]
     assert placement["content"].splitlines()[1:] == ["[Service]", "CPUAffinity=16-31", "NUMAPolicy=bind", "NUMAMask=1"]
 
 
 def test_no_placement_without_cpus_and_numa_node() -> None:
-    assert len(files(resolve([replica({"gpus": ["0000:bd:00.0"]})], "a100-1", GPUS))) == 1
+    assert len(files(resolve([replica({"gpus": ["0000:bd:00.0"]})], "a100-1", GPUS))) == 2
+
+
+def test_no_file_that_outlives_a_boot_has_a_uuid() -> None:
+    device = {"pci_address": "0000:07:00.0", "profile": "3g.40gb", "start": 4}
+    [resolved] = resolve([replica(device)], "a100-1", GPUS)
+    for entry in files([resolved]):
+        assert entry["path"].startswith("/run/") or resolved["visible_devices"][0] not in entry["content"]

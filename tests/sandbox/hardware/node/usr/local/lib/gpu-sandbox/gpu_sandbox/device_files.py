@@ -16,6 +16,8 @@ NULL_DEVICE = os.makedev(1, 3)
 
 def make(path: str, mode: int = 0o666) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.exists(path) and os.stat(path).st_rdev != NULL_DEVICE:
+        os.unlink(path)  # made with the driver's own major, behind which the sandbox has nothing
     if not os.path.exists(path):
         os.mknod(path, stat.S_IFCHR | mode, NULL_DEVICE)
     os.chmod(path, mode)

@@ -1,0 +1,47 @@
+# Copyright (c) 2026, heterogpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The map from a device's key to its UUID. PRIVATE: internal to the collection, may change at any time.
+
+A MIG UUID is new each time its instance is made, so what is configured names PCI address, profile and start, and looks the UUID up here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+PATH = "/run/heterogpu/devices.json"
+
+
+def of(gpus: list[dict[str, Any]]) -> dict[str, str | None]:
+    """From the GPUs as mig_geometry returns them. A GPU in MIG mode runs nothing outside of its instances, so it is no device itself."""
+    found: dict[str, str | None] = {}
+    for gpu in gpus:
+        if gpu["mig_mode"] != "enabled":
+            found[gpu["pci_address"]] = gpu["uuid"]
+        for instance in gpu["instances"]:
+            found[f"{gpu['pci_address']}/{instance['device']}"] = instance["uuid"]
+    return found
+
+
+def text(devices: dict[str, str | None]) -> str:
+    return json.dumps(devices, indent=2, sort_keys=True) + "\n"
+
+
+def write(devices: dict[str, str | None]) -> bool:
+    """Whether the file was another one."""
+    content = text(devices)
+    try:
+        with open(PATH, encoding="utf-8") as stream:
+            if stream.read() == content:
+                return False
+    except OSError:
+        pass  # there is none yet
+    os.makedirs(os.path.dirname(PATH), mode=0o755, exist_ok=True)
+    with open(f"{PATH}.new", "w", encoding="utf-8") as stream:
+        stream.write(content)
+    os.chmod(f"{PATH}.new", 0o644)
+    os.replace(f"{PATH}.new", PATH)
+    return True
