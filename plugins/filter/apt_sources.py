@@ -13,9 +13,14 @@ description:
   - Turns a repository with its key into the text of a C(.sources) file. An empty repository gives an empty list.
 options:
   _input:
-    description: Dictionary with C(name), C(uris), C(suites), C(components) and C(key), which is armoured text or a path on the node.
+    description:
+      - Dictionary with C(name), C(uris), C(suites), C(components), C(key), which is armoured text or a path on the node, and C(proxy).
     type: dict
     required: true
+  mirror:
+    description: Address of a mirror to use instead of the repository's own, such as C(https://mirror.example.com/apt) or C(file:/srv/apt).
+    type: str
+    default: ""
   as_files:
     description: Return C(path) and C(content), as M(heterogpu.inference.file_set) takes them, instead of C(name) and C(content).
     type: bool
@@ -41,11 +46,11 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.heterogpu.inference.plugins.plugin_utils._apt_sources import RepositoryError, deb822
 
 
-def apt_sources(repository: dict[str, Any], as_files: bool = False) -> list[dict[str, str]]:
+def apt_sources(repository: dict[str, Any], as_files: bool = False, mirror: str = "") -> list[dict[str, str]]:
     if not repository:
         return []
     try:
-        source = deb822(repository)
+        source = deb822(repository, mirror)
     except RepositoryError as error:
         raise AnsibleFilterError(str(error)) from None
     if as_files:

@@ -34,6 +34,11 @@ options:
     description: Whether the node has NVSwitches and therefore needs the fabric manager.
     type: bool
     default: false
+  kernels:
+    description: Releases of the kernels whose headers are missing.
+    type: list
+    elements: str
+    default: []
   explain:
     description: Return the reason in C(problem) instead of failing when the table has no such packages.
     type: bool
@@ -48,7 +53,10 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: A dictionary with C(branch), C(install), C(closure), C(preferences) and C(problem).
+  description:
+    - A dictionary with C(branch), C(install), C(closure), C(preferences) and C(problem), and with patterns of package names.
+    - C(replaces) are other branches and flavours of the source, C(conflicts) the names of other sources, C(kernel) what stays as it is.
+    - C(headers) are the packages for O(kernels).
   type: dict
 """
 
@@ -60,13 +68,21 @@ from ansible_collections.heterogpu.inference.plugins.plugin_utils._driver_packag
 
 
 def driver_packages(
-    version: str, *, system: str, source: str = "ubuntu", flavour: str = "proprietary", nvswitch: bool = False, explain: bool = False
+    version: str,
+    *,
+    system: str,
+    source: str = "ubuntu",
+    flavour: str = "proprietary",
+    nvswitch: bool = False,
+    kernels: list[str] | None = None,
+    explain: bool = False,
 ) -> dict[str, Any]:
     try:
-        return {**look_up(system, source, version, flavour, nvswitch), "problem": ""}
+        return {**look_up(system, source, version, flavour, nvswitch, kernels=kernels or []), "problem": ""}
     except PackageTableError as error:
         if explain:
-            return {"branch": "", "install": [], "closure": [], "preferences": "", "problem": str(error)}
+            empty = {key: list[str]() for key in ("install", "closure", "replaces", "conflicts", "kernel", "headers")}
+            return {**empty, "branch": "", "preferences": "", "problem": str(error)}
         raise AnsibleFilterError(str(error)) from None
 
 

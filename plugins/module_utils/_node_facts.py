@@ -11,6 +11,7 @@ from ansible_collections.heterogpu.inference.plugins.module_utils import (
     _bounded,
     _driver_facts,
     _gpu_facts,
+    _kernel_facts,
     _nvml,
     _sysfs_networks,
     _sysfs_numa,
@@ -46,7 +47,7 @@ def read(source: str | None, timeout: float, required: bool = False, root: str =
         "hcas": hcas,
         "nics": _sysfs_networks.nics(sysfs),
         **_sysfs_numa.read(sysfs),
-        "driver": driver,
+        "driver": {**driver, **_kernel_facts.read(sysfs)},
         "cuda": _driver_facts.cuda(sysfs),
         "nccl": _driver_facts.nccl(sysfs),
     }

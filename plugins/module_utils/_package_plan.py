@@ -137,6 +137,12 @@ def declared(difference: Difference, node: Node) -> AptPlan:
     return AptPlan(install=changes, remove=list(difference.obsolete))
 
 
+def with_kept(found: Difference, plan: AptPlan, wanted: Wanted) -> Difference:
+    """What the change itself brings of the packages that stay, such as headers of a kernel, stays too."""
+    brought = {item.name: item.version for item in plan.install if item.name not in found.closure and _matches(item.name, wanted.keep)}
+    return replace(found, kept={**found.kept, **brought}) if brought else found
+
+
 def from_nothing(wanted: Wanted, found: Difference, node: Node, archives: Mapping[str, str]) -> tuple[list[str], set[str]]:
     """What to ask for, and what to leave out of the package database for it: all of the set that can be installed again."""
     packages = {name: version for name, version in split(wanted.packages).items() if not archives or name in archives}

@@ -55,6 +55,7 @@ def run(request: Request, check_mode: bool) -> dict[str, Any]:
     if check_mode:
         with tempfile.TemporaryDirectory(prefix="package_set-") as root:
             plan, _options = _resolve(request, view, apt, root)
+        _keep(request, view, plan)
         return _result(request, view, plan, view.record)
     half_done = view.half_done
     with _package_tools.exclusive(request.lock_timeout), store.workplace() as root:
@@ -63,6 +64,7 @@ def run(request: Request, check_mode: bool) -> dict[str, Any]:
             changer.configure()
         view = _look(request, store, apt)
         plan, options = _resolve(request, view, apt, root)
+        _keep(request, view, plan)
         change = Change(request.state, view.record, view.node, view.difference, plan, view.files, view.file_steps)
         record = apply(change, Tools(store, apt, changer, root, options))
     view.half_done = half_done
@@ -82,13 +84,26 @@ def _look(request: Request, store: Store, apt: Apt) -> View:
         goal = _package_goal.goal(request, record, node)
         difference = _package_plan.compare(goal.wanted, node, memory)
         files = {**goal.files, _package_files.preferences_path(request.name): _package_plan.preferences(difference.pinned)}
-    try:
-        file_steps = _package_files.plan(files, _package_goal.former_files(request, record) - set(files) - store.used_elsewhere())
-    except _file_set.FileSetError as error:
-        raise GpuError(str(error)) from None
+    file_steps = _file_steps(request, files, record)
     recorded = _package_goal.is_recorded(request, record, difference, files)
     half_done = _package_plan.interrupted(node) or _package_tools.journal()
     return View(node, record, difference, files, file_steps, half_done, recorded)
+
+
+def _file_steps(request: Request, files: dict[str, str], record: Record) -> list[_file_set.Step]:
+    obsolete = _package_goal.former_files(request, record) - set(files) - Store(request.name).used_elsewhere()
+    try:
+        return _package_files.plan(files, obsolete)
+    except _file_set.FileSetError as error:
+        raise GpuError(str(error)) from None
+
+
+def _keep(request: Request, view: View, plan: AptPlan) -> None:
+    if request.state != "absent":
+        # The pins are known when all versions are.
+        view.difference = _package_plan.with_kept(view.difference, plan, request.wanted)
+        view.files[_package_files.preferences_path(request.name)] = _package_plan.preferences(view.difference.pinned)
+    view.file_steps = _file_steps(request, view.files, view.record)
 
 
 def _resolve(request: Request, view: View, apt: Apt, root: str) -> tuple[AptPlan, list[str]]:

@@ -38,6 +38,10 @@ options:
         description: The text of the deb822 file, with the key in C(Signed-By).
         type: str
         required: true
+      proxy:
+        description: Proxy for the hosts of this repository.
+        type: str
+        default: ""
   preferences:
     description: Text of an apt preferences file to respect besides the node's own.
     type: str
@@ -123,10 +127,12 @@ space:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import Apt, AptRequest, resolve
 from ansible_collections.heterogpu.inference.plugins.module_utils._free_space import SpaceNeed, compare
+from ansible_collections.heterogpu.inference.plugins.module_utils._package_files import proxy_options
 
 _REPOSITORY = {
     "name": {"type": "str", "required": True},
     "content": {"type": "str", "required": True},
+    "proxy": {"type": "str", "default": ""},
 }
 _SPACE = {
     "path": {"type": "path", "required": True},
@@ -150,6 +156,7 @@ def main() -> None:
         packages=parameters["packages"],
         repositories={entry["name"]: entry["content"] for entry in parameters["repositories"]},
         preferences=parameters["preferences"],
+        options=proxy_options(parameters["repositories"]),
     )
     plan = resolve(request, Apt(parameters["timeout"]))
     needs = [SpaceNeed(entry["path"], entry["mib"]) for entry in parameters["space"]]

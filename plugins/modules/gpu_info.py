@@ -557,6 +557,52 @@ gpu_info:
         cuda_version:
           description: Newest CUDA version that the driver runs. From NVML.
           type: str
+        kernels:
+          description: The running kernel and those that may boot next. From C(/lib/modules) and C(/boot).
+          type: list
+          elements: dict
+          contains:
+            release:
+              description: Release of the kernel.
+              type: str
+            running:
+              description: Whether it runs now.
+              type: bool
+            module_version:
+              description: Version of the driver's module for it; null if there is none. From DKMS, else from the module.
+              type: str
+            headers:
+              description: Whether modules can be built for it.
+              type: bool
+            packaged:
+              description: Whether it came with a package C(linux-image-…) of this release.
+              type: bool
+        nouveau_loaded:
+          description: Whether the kernel's own driver for NVIDIA GPUs is loaded. From sysfs.
+          type: bool
+        secure_boot:
+          description: Secure Boot. From EFI variables.
+          type: dict
+          contains:
+            enabled:
+              description: Whether the firmware enforces it.
+              type: bool
+            signing_key_enrolled:
+              description: Whether a key with which DKMS signs modules is enrolled; null while there is no such key.
+              type: bool
+        services:
+          description: The services C(nvidia-persistenced) and C(nvidia-fabricmanager). From systemd's files.
+          type: dict
+          contains:
+            installed:
+              description: Whether there is a unit.
+              type: bool
+            enabled:
+              description: Whether it starts at boot, or needs no enabling.
+              type: bool
+            active:
+              description: Whether it runs.
+              type: bool
     cuda:
       description: Installed CUDA toolkits.
       type: dict

@@ -16,17 +16,19 @@ class RepositoryError(ValueError):
     """A full sentence for the user."""
 
 
-def deb822(repository: Mapping[str, Any]) -> dict[str, str]:
+def deb822(repository: Mapping[str, Any], mirror: str = "") -> dict[str, str]:
+    """`mirror` is an address that stands for all those of the repository, with the same suites and key."""
     missing = [field for field in _REQUIRED if not repository.get(field)]
     if missing:
         raise RepositoryError(
             f"The repository {dict(repository).get('name', '')!r} lacks {' and '.join(missing)}; complete it in the inventory."
         )
-    lines = ["Types: deb", f"URIs: {_words(repository['uris'])}", f"Suites: {_words(repository['suites'])}"]
+    lines = ["Types: deb", f"URIs: {mirror or _words(repository['uris'])}", f"Suites: {_words(repository['suites'])}"]
     if repository.get("components"):
         lines.append(f"Components: {_words(repository['components'])}")
     lines.append(f"Signed-By:{_key(repository['key'])}")
-    return {"name": repository["name"], "content": "\n".join(lines) + "\n"}
+    proxy = {"proxy": repository["proxy"]} if repository.get("proxy") else {}
+    return {"name": repository["name"], "content": "\n".join(lines) + "\n", **proxy}
 
 
 def _words(value: Any) -> str:

@@ -6,15 +6,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible_collections.heterogpu.inference.plugins.module_utils._package_plan import preferences, split
 
 _TABLE = Path(__file__).resolve().parents[2] / "data" / "packages.yml"
-# Above 1000 apt also goes back to the pinned version when a newer one is installed: what the inventory says is what stays.
-_PIN_PRIORITY = 1001
 
 
 class PackageTableError(ValueError):
@@ -27,8 +27,8 @@ def _table() -> dict[str, Any]:
         return yaml.safe_load(stream)
 
 
-def driver_packages(system: str, source: str, version: str, flavour: str, nvswitch: bool) -> dict[str, Any]:
-    """Return {install, closure, preferences, branch}: exact packages to install, all that must stay together, and the pin's text."""
+def driver_packages(system: str, source: str, version: str, flavour: str, nvswitch: bool, *, kernels: Iterable[str] = ()) -> dict[str, Any]:
+    """Exact packages to install, all that must stay together, the pin's text, and what must go or must not be there beside them."""
     branch = version.partition(".")[0]
     names = _names(system, source, branch)
     if flavour not in names["driver"]:
@@ -51,8 +51,30 @@ def driver_packages(system: str, source: str, version: str, flavour: str, nvswit
         "branch": branch,
         "install": sorted({exact(name) for name in install}),
         "closure": pinned,
-        "preferences": _preferences(pinned),
+        "preferences": preferences(split(pinned)),
+        "replaces": sorted(_patterns(_table()["systems"][system][source])),
+        "conflicts": sorted(_foreign(system, source)),
+        "kernel": list(_table()["kernel"]["keep"]),
+        "headers": [_table()["kernel"]["headers"].format(release=release) for release in kernels],
     }
+
+
+def _foreign(system: str, source: str) -> set[str]:
+    """Names of the other sources that this one does not have too. As patterns they may take in a name of ours, which is left to apt."""
+    sources = _table()["systems"][system]
+    own = _patterns(sources[source])
+    others = {pattern for name, entry in sources.items() if name != source and isinstance(entry, dict) for pattern in _patterns(entry)}
+    return others - own - set(_table()["common_names"])
+
+
+def _patterns(source: dict[str, Any]) -> set[str]:
+    return {name.format(branch=branch, version="*") for branch, names in source["branches"].items() for name in _all_names(names)}
+
+
+def _all_names(names: dict[str, Any]) -> Iterable[str]:
+    for group in names["closure"].values():
+        yield from group
+    yield from names["driver_metapackage"].values()
 
 
 def _names(system: str, source: str, branch: str) -> dict[str, Any]:
@@ -66,15 +88,3 @@ def _names(system: str, source: str, branch: str) -> dict[str, Any]:
     if branch not in branches:
         raise PackageTableError(f"The driver branch {branch!r} is not known for {system} from {source}; known are {', '.join(branches)}.")
     return branches[branch]
-
-
-def _preferences(pinned: list[str]) -> str:
-    by_version: dict[str, list[str]] = {}
-    for package in pinned:
-        name, _equals, version = package.partition("=")
-        by_version.setdefault(version, []).append(name)
-    stanzas = [
-        f"Package: {' '.join(names)}\nPin: version {version}\nPin-Priority: {_PIN_PRIORITY}\n"
-        for version, names in sorted(by_version.items())
-    ]
-    return "\n".join(stanzas)

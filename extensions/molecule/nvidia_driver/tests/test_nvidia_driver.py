@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from driver_state import require_driver
 from testinfra.host import Host
 
 VERSION = "580.95.05"
@@ -11,10 +12,7 @@ testinfra_hosts = ["ansible://gpu_nodes?sudo=true"]
 
 
 def test_every_driver_package_has_the_declared_version(host: Host) -> None:
-    shown = host.check_output("dpkg-query -W -f '${Package} ${Version}\\n' 'nvidia-*' 'libnvidia-*'")
-    versions = {line.split()[1] for line in shown.splitlines() if len(line.split()) == 2}
-    assert versions
-    assert all(version.startswith(VERSION) for version in versions), shown
+    require_driver(host, VERSION)
 
 
 def test_apt_stays_at_the_declared_version(host: Host) -> None:
