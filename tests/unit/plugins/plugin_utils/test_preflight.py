@@ -19,8 +19,8 @@ GPUS = [GPU, {**GPU, "index": 1, "pci_address": B, "numa_node": 1, "numa_node_ef
 DRIVER = {"state": "ok", "message": None, "loaded_version": "580.95.05", "installed_version": "580.95.05"}
 KERNEL = {"release": "5.15.0-100-generic", "running": True}
 SERVICE = {"installed": False, "enabled": False, "active": False}
-PACKAGES = {"problems": [], "remove": [], "space": []}
-IOMMU_GPU = {"pci_address": A, "kernel_driver": "nvidia", "iommu_type": None, "redirecting_bridges": []}
+PACKAGES: dict[str, Any] = {"problems": [], "remove": [], "space": []}
+IOMMU_GPU: dict[str, Any] = {"pci_address": A, "kernel_driver": "nvidia", "iommu_type": None, "redirecting_bridges": []}
 
 
 def info(gpus: list[dict[str, Any]] | None = None, **driver: Any) -> dict[str, Any]:
