@@ -140,11 +140,11 @@ NODE_VARIABLES: tuple[Field, ...] = (
     Field(
         "cuda_version",
         "string",
-        "The CUDA toolkit of the node.",
-        default="12.6",
+        "The default CUDA toolkit of the node.",
+        default="12.2",
         scope="node",
         pattern=r"\d+\.\d+",
-        example="12.6",
+        example="12.2",
     ),
     Field(
         "triton_image_tag",
