@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from ansible_collections.heterogpu.inference.plugins.plugin_utils._preflight_terms import Details, Observed, error, gpus, listed, warning
 
-_XIDS = Path(__file__).resolve().parents[2] / "data" / "xid.yml"
+_LIMITS = Path(__file__).resolve().parents[2] / "data" / "gpu-health.yml"
 _RESET = "Drain the node and reset the GPU (nvidia-smi --gpu-reset), or reboot the node."
 _REPLACE = "Set node_state to maintenance and have the board replaced."
 _REMEDIES = {
@@ -49,20 +49,19 @@ def _memory(observed: Observed) -> Iterator[Details]:
         yield warning("gpu memory", f"Rows of bad memory of GPU {rows} wait for a reset to be remapped.", _RESET)
     if pages := _told(observed, lambda gpu: _health(gpu, "retired_pages_pending")):
         yield warning("gpu memory", f"Pages of bad memory of GPU {pages} wait for a reboot to be retired.", "Drain and reboot the node.")
-    for gpu in gpus(observed):
-        retired = _health(gpu, "retired_pages_double_bit")
-        if retired:
-            yield warning(
-                "gpu memory",
-                f"GPU {gpu['pci_address']} has retired {retired} pages for double bit errors.",
-                "Nothing now; have the board looked at when the number grows.",
-            )
+    most = limits()["retired_pages"]["replace_from"]
+    if worn := _told(observed, lambda gpu: _retired(gpu) >= most):
+        yield warning("gpu memory", f"GPU {worn} has retired {most} pages of bad memory or more.", _REPLACE)
     if uncorrected := _told(observed, lambda gpu: _health(gpu, "ecc_uncorrected")):
         yield warning("gpu memory", f"GPU {uncorrected} had uncorrectable ECC errors since the driver was loaded.", _RESET)
 
 
+def _retired(gpu: Gpu) -> int:
+    return (_health(gpu, "retired_pages_single_bit") or 0) + (_health(gpu, "retired_pages_double_bit") or 0)
+
+
 def _xid(observed: Observed) -> Iterator[Details]:
-    known, where = xids(), dict[int, list[str]]()
+    known, where = limits()["xids"]["rows"], dict[int, list[str]]()
     for gpu in gpus(observed):
         for entry in _health(gpu, "xid_since_boot") or []:
             if entry["xid"] in known:
@@ -163,8 +162,8 @@ def _answers(observed: Observed) -> Iterator[Details]:
 
 
 @lru_cache(maxsize=1)
-def xids() -> Mapping[int, Mapping[str, str]]:
-    return yaml.safe_load(_XIDS.read_text(encoding="utf-8"))["xids"]
+def limits() -> Mapping[str, Any]:
+    return yaml.safe_load(_LIMITS.read_text(encoding="utf-8"))
 
 
 CHECKS = (_memory, _xid, _clocks, _power, _links, _numa, _answers)
