@@ -35,6 +35,10 @@ options:
     description: Whether the plan was applied and proven. The record of what worked before is kept then, to return to it.
     type: bool
     default: false
+  returned:
+    description: Whether the plan is a former one. What is kept to return to stays then, so that returning twice is returning once.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -59,11 +63,13 @@ from ansible_collections.heterogpu.inference.plugins.plugin_utils import _docume
 
 
 def plan_records(
-    part: Any, generation: int, before: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]] | None = None, verified: bool = False
+    part: Any, generation: int, before: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]] | None = None, verified: bool = False, returned: bool = False
 ) -> list[dict[str, str]]:
     if not isinstance(part, Mapping) or not isinstance(part.get("replicas"), list):
         raise AnsibleFilterError("plan_records needs one node of a plan, such as plan.nodes['a100-1']; the value has no list of replicas.")
     found = _record.after(_origin.plain(part), int(generation), _origin.plain(before), _origin.plain(gpus or []), verified)
+    if returned:
+        found.pop("previous", None)
     return [{"path": RECORDS[name], "content": _document.render(record)} for name, record in found.items()]
 
 

@@ -73,7 +73,8 @@ def _target(request: Request, record: Record) -> PackageSet:
     target = record.previous or (record.current if record.undone else None)
     if target is None:
         raise Refused(
-            f"The set {request.name} has no previous state on this node; nothing was changed. Declare the wanted version instead."
+            f"The set {request.name} has no previous state on this node; nothing was changed. Declare the wanted version instead.",
+            no_previous=True,
         )
     return target
 
