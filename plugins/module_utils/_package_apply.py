@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ansible_collections.heterogpu.inference.plugins.module_utils import _file_set, _package_files, _package_tools
 from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import Apt, AptPlan
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import ApplyFailed, Refused
+from ansible_collections.heterogpu.inference.plugins.module_utils._package_goal import GOES
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_plan import Difference, Node
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_store import PackageSet, Record, Store
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_tools import Changer
@@ -53,7 +54,7 @@ def apply(change: Change, tools: Tools) -> Record:
         _carry_out(change, store, changer, archives)
     except (ApplyFailed, _file_set.FileSetError) as error:
         _return(change, tools, str(error))
-    if change.state == "absent":
+    if change.state in GOES:
         store.forget()
         return Record()
     _succeed(change, record, tools.apt, archives)
@@ -76,7 +77,7 @@ def _fetch(change: Change, tools: Tools) -> dict[tuple[str, str], str]:
         kept = record.archive(name, version)
         if kept and os.path.exists(store.file(kept)):
             archives[name, version] = kept
-    if change.state == "absent":
+    if change.state in GOES:
         return archives
     lacking = sorted(new - set(archives))
     if lacking:
@@ -127,7 +128,7 @@ def _archives(installed: Mapping[str, str], record: Record, archives: Mapping[tu
 
 def _carry_out(change: Change, store: Store, changer: Changer, archives: Mapping[tuple[str, str], str]) -> None:
     found = change.difference
-    if change.state == "absent":
+    if change.state in GOES:
         if found.obsolete:
             changer.purge(found.obsolete)
         changer.release(found.release)

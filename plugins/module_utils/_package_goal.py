@@ -14,6 +14,9 @@ from ansible_collections.heterogpu.inference.plugins.module_utils._errors import
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_plan import Difference, Node, Wanted
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_store import PackageSet, Record
 
+# The set ends: with its packages, or without holds, pins and sources only.
+GOES = ("absent", "released")
+
 
 @dataclass(frozen=True)
 class Request:
@@ -53,13 +56,13 @@ def goal(request: Request, record: Record, node: Node) -> Goal:
 
 def former_files(request: Request, record: Record) -> set[str]:
     former = {path for item in record.sets() for path in item.files}
-    if request.state == "absent":
+    if request.state in GOES:
         former |= set(_package_files.sources(request.repositories)) | {_package_files.preferences_path(request.name)}
     return former
 
 
 def is_recorded(request: Request, record: Record, difference: Difference, files: dict[str, str]) -> bool:
-    if request.state == "absent":
+    if request.state in GOES:
         return not record.sets()
     if record.before or record.current is None or (request.state == "previous" and not record.undone):
         return False

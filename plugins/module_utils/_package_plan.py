@@ -162,11 +162,11 @@ def as_it_is(plan: AptPlan, found: Difference, node: Node) -> AptPlan:
     return replace(plan, install=changes, remove=[*plan.remove, *found.obsolete])
 
 
-def compare_absent(wanted: Wanted, node: Node, memory: Memory) -> Difference:
+def compare_absent(wanted: Wanted, node: Node, memory: Memory, keep: bool = False) -> Difference:
     """Versions do not matter for what goes."""
     members = memory.members | set(split([*wanted.closure, *wanted.packages]))
     known = {name for name, package in node.items() if package.is_there or package.status == "config-files"}
-    gone = sorted(name for name in known if name in members or _matches(name, wanted.replaces))
+    gone = [] if keep else sorted(name for name in known if name in members or _matches(name, wanted.replaces))
     release = sorted(name for name in memory.held if name not in gone and name in node and node[name].held)
     return Difference(obsolete=gone, release=release)
 

@@ -20,7 +20,7 @@ from ansible_collections.heterogpu.inference.plugins.module_utils import (
 from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import Apt, AptPlan, AptRequest, read_simulation, resolve_in
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import GpuError, Refused
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_apply import Change, Tools, apply
-from ansible_collections.heterogpu.inference.plugins.module_utils._package_goal import Request
+from ansible_collections.heterogpu.inference.plugins.module_utils._package_goal import GOES, Request
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_plan import Difference, Node
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_store import PackageSet, Record, Store
 
@@ -77,8 +77,8 @@ def run(request: Request, check_mode: bool) -> dict[str, Any]:
 def _look(request: Request, store: Store, apt: Apt) -> View:
     node, record = _package_tools.packages(apt), store.read()
     memory = record.memory()
-    if request.state == "absent":
-        difference = _package_plan.compare_absent(request.wanted, node, memory)
+    if request.state in GOES:
+        difference = _package_plan.compare_absent(request.wanted, node, memory, keep=request.state == "released")
         files: dict[str, str] = {}
     else:
         goal = _package_goal.goal(request, record, node)
@@ -99,7 +99,7 @@ def _file_steps(request: Request, files: dict[str, str], record: Record) -> list
 
 
 def _keep(request: Request, view: View, plan: AptPlan) -> None:
-    if request.state != "absent":
+    if request.state not in GOES:
         # The pins are known when all versions are.
         view.difference = _package_plan.with_kept(view.difference, plan, request.wanted)
         view.files[_package_files.preferences_path(request.name)] = _package_plan.preferences(view.difference.pinned)
@@ -108,7 +108,7 @@ def _keep(request: Request, view: View, plan: AptPlan) -> None:
 
 def _resolve(request: Request, view: View, apt: Apt, root: str) -> tuple[AptPlan, list[str]]:
     found, options, plan = view.difference, list[str](), AptPlan()
-    if request.state == "absent":
+    if request.state in GOES:
         if found.obsolete:
             read_simulation(apt.run("apt-get", "purge", "-q", "--simulate", "--allow-change-held-packages", *found.obsolete), plan)
     elif found.request or found.obsolete:

@@ -79,9 +79,10 @@ options:
   state:
     description:
       - V(present) brings the declared set. V(absent) removes its packages whatever their version, its holds, pins, sources and record.
+      - V(released) removes the same without the packages, which stay as they are.
       - V(previous) returns to the set before the last success, once.
     type: str
-    choices: [present, absent, previous]
+    choices: [present, absent, released, previous]
     default: present
   lock_timeout:
     description: Seconds to wait for another program that uses apt or dpkg.
@@ -180,7 +181,7 @@ def argument_spec() -> dict[str, Any]:
         "name": {"type": "str", "required": True},
         **{name: {"type": "list", "elements": "str", "default": []} for name in _LISTS},
         "repositories": {"type": "list", "elements": "dict", "options": repository, "default": []},
-        "state": {"type": "str", "choices": ["present", "absent", "previous"], "default": "present"},
+        "state": {"type": "str", "choices": ["present", "absent", "released", "previous"], "default": "present"},
         "lock_timeout": {"type": "int", "default": 300},
         "timeout": {"type": "int", "default": 900},
     }

@@ -157,6 +157,14 @@ BASE_VARIABLES: tuple[Field, ...] = (
         choices=("ubuntu", "nvidia"),
     ),
     _repository("gpu_driver_repository", "the driver"),
+    Field(
+        "gpu_driver_mirror",
+        "string",
+        "Address of a mirror that replaces the addresses of the driver's repository, as on a site without access to other networks.",
+        default_text="none",
+        scope="node",
+        example="http://mirror.example.com/ubuntu",
+    ),
     _GPU_SETTINGS,
     Field(
         "gpu_client_services",

@@ -139,6 +139,17 @@ def test_removal_whatever_the_version(there: Node) -> None:
     assert not apply(there, NEW, state="absent")["changed"]
 
 
+def test_released_packages_stay_and_nothing_keeps_them(there: Node) -> None:
+    apply(there, OLD)
+    before = there.versions()
+    result = apply(there, NEW, state="released")
+    assert (result["install"], result["remove"]) == ([], [])
+    assert there.versions() == before
+    assert there.held() == set()
+    assert there.sh("find /etc/apt/preferences.d /etc/apt/sources.list.d /var/lib/heterogpu/packages -type f") == ""
+    assert not apply(there, NEW, state="released")["changed"]
+
+
 def test_a_repository_of_two_sets_stays_for_the_other(there: Node) -> None:
     apply(there, OLD)
     there.run_module("package_set", {**arguments(OLD), "name": "other", "packages": ["dkms=3.0.10-8+deb12u1"], "closure": []})

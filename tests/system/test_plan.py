@@ -43,14 +43,6 @@ def converged() -> None:
     assert run.status == 0, run.failure
 
 
-def test_facts_and_declared_hardware_give_the_same_plan(tmp_path: Path) -> None:
-    _run, without = plan(tmp_path / "declared", read=False)
-    _run, with_facts = plan(tmp_path / "facts", read=True)
-    assert with_facts["differences"] == []
-    for part in ("nodes", "services", "gateway", "refusals"):
-        assert with_facts["plan"][part] == without["plan"][part]
-
-
 def test_every_node_has_its_part_and_knows_its_boards(nodes: dict[str, Node], tmp_path: Path) -> None:
     _run, made = plan(tmp_path, read=True)
     for name, node in nodes.items():

@@ -5,16 +5,29 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from system_sandbox import ROOT, Node, Run, Untouched, ansible_environment, playbook
+from system_sandbox import INVENTORY, ROOT, Node, Run, Untouched, ansible_environment, playbook
 
 pytestmark = pytest.mark.sandbox
 MAXIMUM_TASKS = 30
 # Actions that run on the controller and cost next to nothing.
-FREE_ACTIONS = {"set_fact", "assert", "debug", "fail", "meta", "import_tasks", "include_tasks", "validate_argument_spec", "include_role"}
+FREE_ACTIONS = {
+    "set_fact",
+    "assert",
+    "debug",
+    "fail",
+    "meta",
+    "import_tasks",
+    "include_tasks",
+    "validate_argument_spec",
+    "include_role",
+    "group_by",
+}
 
 
 def sandbox(name: str) -> None:
@@ -32,6 +45,7 @@ def checked(nodes: dict[str, Node]) -> Run:
     """Virgin nodes, then the run in check mode."""
     sandbox("destroy.yml")
     sandbox("create.yml")
+    shutil.rmtree(INVENTORY / "plan", ignore_errors=True)
     with Untouched(list(nodes.values())):
         return playbook("playbooks/site.yml", "--check", "--diff")
 
@@ -52,6 +66,14 @@ def changes(run: Run) -> dict[str, dict[str, Any]]:
 
 def test_check_mode_on_virgin_nodes_touches_nothing_and_succeeds(checked: Run) -> None:
     assert checked.status == 0, checked.failure
+
+
+def test_facts_and_declared_hardware_give_the_same_plan(checked: Run, tmp_path: Path) -> None:
+    unread = playbook("playbooks/plan.yml", variables={"plan_directory": str(tmp_path)})
+    assert unread.status == 0, unread.failure
+    made, declared = (next(iter(run.results("Compute geometry and placement").values())) for run in (checked, unread))
+    assert made["differences"] == []
+    assert made["plan"] == declared["plan"]
 
 
 @pytest.mark.parametrize("part", ["packages", "geometry", "units"])
