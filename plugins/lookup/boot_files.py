@@ -11,7 +11,7 @@ author:
   - heterogpu contributors (@heterogpu)
 description:
   - Returns entries for the O(heterogpu.inference.file_set#module:files) option - the program, which is the code of the modules,
-    what it must bring about, and the map of devices as it is now.
+    and what it must bring about. The program writes the map of devices, when their files are made.
 options:
   geometry:
     description: The C(exact) of M(heterogpu.inference.mig_geometry).
@@ -41,7 +41,7 @@ options:
     type: float
     default: 60
   boot:
-    description: With V(false) only the map of devices.
+    description: With V(false) there is no program, and the map of devices is the only file.
     type: bool
     default: true
 """
@@ -69,9 +69,8 @@ class LookupModule(LookupBase):
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **options: Any) -> list[Any]:
         self.set_options(var_options=variables, direct=options)
         chosen = self.get_options()
-        entries = [_boot_files.devices(chosen["devices"])]
-        if chosen["boot"]:
-            names = ("paused_services", "driver_timeout", "timeout")
-            stated = _boot_files.declaration(chosen["geometry"], chosen["settings"], **{name: chosen[name] for name in names})
-            entries = [*_boot_files.program(), stated, *entries]
-        return [entries]
+        if not chosen["boot"]:
+            return [[_boot_files.devices(chosen["devices"])]]
+        names = ("paused_services", "driver_timeout", "timeout")
+        stated = _boot_files.declaration(chosen["geometry"], chosen["settings"], **{name: chosen[name] for name in names})
+        return [[*_boot_files.program(), stated]]

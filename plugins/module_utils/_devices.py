@@ -30,18 +30,21 @@ def text(devices: dict[str, str | None]) -> str:
     return json.dumps(devices, indent=2, sort_keys=True) + "\n"
 
 
-def write(devices: dict[str, str | None]) -> bool:
-    """Whether the file was another one."""
-    content = text(devices)
+def is_current(devices: dict[str, str | None]) -> bool:
     try:
         with open(PATH, encoding="utf-8") as stream:
-            if stream.read() == content:
-                return False
+            return stream.read() == text(devices)
     except OSError:
-        pass  # there is none yet
+        return False  # there is none yet
+
+
+def write(devices: dict[str, str | None]) -> bool:
+    """Whether the file was another one."""
+    if is_current(devices):
+        return False
     os.makedirs(os.path.dirname(PATH), mode=0o755, exist_ok=True)
     with open(f"{PATH}.new", "w", encoding="utf-8") as stream:
-        stream.write(content)
+        stream.write(text(devices))
     os.chmod(f"{PATH}.new", 0o644)
     os.replace(f"{PATH}.new", PATH)
     return True

@@ -100,6 +100,7 @@ def _work(request: Request, check_mode: bool, report: _bounded.Report, reset: Re
 def _with_gpus(result: dict[str, Any], gpus: list[Gpu]) -> dict[str, Any]:
     result["gpus"] = [_mig_state.as_result(gpu) for gpu in gpus]
     result["devices"] = _devices.of(result["gpus"])
+    result["devices_known"] = _devices.is_current(result["devices"])
     return result
 
 

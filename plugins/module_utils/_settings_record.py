@@ -46,7 +46,10 @@ def read() -> dict[str, dict[str, Clocks]]:
     try:
         with open(PATH, encoding="utf-8") as stream:
             document = json.load(stream)
-        if {name: document[name] for name in _IDENTITY} != identity():
+        now = identity()
+        if document["persistenced"] is None:  # a daemon that came later has let go of nothing
+            now["persistenced"] = None
+        if {name: document[name] for name in _IDENTITY} != now:
             return {}
         return {
             address: {kind: tuple(int(number) for number in kinds[kind]) for kind in CLOCKS if kind in kinds}
@@ -54,6 +57,15 @@ def read() -> dict[str, dict[str, Clocks]]:
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def adopt() -> None:
+    """From now on the record belongs to the daemon that runs."""
+    gpus = read()
+    if gpus and _text(PERSISTENCED) is not None:
+        with open(PATH, encoding="utf-8") as stream:
+            if json.load(stream)["persistenced"] is None:
+                _write(gpus)
 
 
 def note(address: str, kind: str, clocks: Clocks | None) -> None:

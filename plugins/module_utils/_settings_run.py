@@ -18,6 +18,7 @@ from ansible_collections.heterogpu.inference.plugins.module_utils import (
     _settings_apply,
     _settings_plan,
     _settings_probe,
+    _settings_record,
     _settings_select,
     _settings_state,
 )
@@ -63,6 +64,8 @@ def _work(request: Request, check_mode: bool, report: _bounded.Report) -> dict[s
         "source": "nvml",
         "diff": _settings_plan.diff(plans),
     }
+    if not check_mode:
+        _settings_record.adopt()
     if check_mode or not steps:
         after = {plan.gpu.pci_address: plan.after() for plan in plans}
         result["gpus"] = [_settings_state.as_result(after.get(gpu.pci_address, gpu)) for gpu in gpus]

@@ -139,6 +139,10 @@ devices:
   description: UUID by PCI address and device, such as C(0000:07:00.0/3g.40gb@4), or by PCI address for a GPU without MIG.
   returned: success
   type: dict
+devices_known:
+  description: Whether C(/run/heterogpu/devices.json), by which services find their device, says the same as RV(devices).
+  returned: success
+  type: bool
 source:
   description: V(nvml), or V(declared) when check mode planned from the declared hardware.
   returned: success

@@ -42,7 +42,7 @@ def declaration(geometry: Sequence[Mapping[str, Any]], settings: Sequence[Mappin
 
 
 def devices(uuids: Mapping[str, str | None]) -> dict[str, str]:
-    """The map as the program writes it, so that a run sees whether it is still true."""
+    """The map as the program writes it, for a node that has no program."""
     return {"path": DEVICES, "content": json.dumps(dict(uuids), indent=2, sort_keys=True) + "\n"}
 
 

@@ -107,6 +107,8 @@ def test_clocks_are_set_once_more_when_it_is_unknown_what_they_are(simulated_nod
         (own_files / "new").rename(own_files / "version")  # another inode
     elif event == "persistenced":
         (own_files / "persistenced.pid").write_text("4711\n")
+        assert not apply(EVERYTHING)["changed"]  # it came later and has let go of nothing
+        (own_files / "persistenced.pid").write_text("4712\n")
     else:
         _settings_record.forget()
     node.forget_mutations()

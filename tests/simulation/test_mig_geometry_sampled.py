@@ -17,7 +17,6 @@ from typing import Any
 
 import pynvml
 import pytest
-from ansible_collections.heterogpu.inference.plugins.plugin_utils._gpu_profiles import tables
 from ansible_collections.heterogpu.inference.plugins.module_utils import _lock, _mig_calls
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import (
     ApplyFailed,
@@ -28,6 +27,7 @@ from ansible_collections.heterogpu.inference.plugins.module_utils._errors import
     Refused,
 )
 from ansible_collections.heterogpu.inference.plugins.module_utils._mig_run import Request, run
+from ansible_collections.heterogpu.inference.plugins.plugin_utils._gpu_profiles import tables
 
 sys.path.append(str(Path(__file__).parents[1] / "unit/plugins/module_utils"))
 import mig_model as model

@@ -55,8 +55,12 @@ def test_every_combination_is_reached_by_its_steps_and_then_has_none(persistence
 
 @pytest.mark.parametrize("name", ["persistence", "compute_mode", "ecc", "power_limit_w"])
 def test_what_nvml_does_not_tell_cannot_be_declared(name: str) -> None:
-    missing = {"ecc": {"ecc": None, "ecc_pending": None}, "power_limit_w": {"power_limit_mw": None, "power_default_mw": None}}
-    gpu = replace(A100, **missing.get(name, {name: None}))
+    missing: dict[str, dict[str, Any]] = {
+        "ecc": {"ecc": None, "ecc_pending": None},
+        "power_limit_w": {"power_limit_mw": None, "power_default_mw": None},
+    }
+    absent: dict[str, Any] = missing.get(name, {name: None})
+    gpu = replace(A100, **absent)
     for value in [value for value in VALUES[name] if value is not None]:
         with pytest.raises(InvalidInput, match=rf"GPU 0 .* NVML does not support it there; remove {name}"):
             plans(gpu, {"gpus": 0, name: value})
