@@ -21,6 +21,7 @@ class Request:
     driver: str | None  # what the run is about to install, for check mode
     generation: str = ""
     planned: dict[str, str] = field(default_factory=dict)
+    forward: bool = False
     timeout: float = 60
     rules: dict[str, Any] = field(default_factory=dict)
     capabilities: dict[str, str] = field(default_factory=dict)
@@ -74,7 +75,8 @@ def _judge(state: State, toolkit: Toolkit, request: Request, check_mode: bool) -
         driver = request.driver
     if driver is None:
         raise Refused(f"No NVIDIA driver is installed, so CUDA {toolkit.release} cannot be proven; install the driver first.")
-    return _cuda_rules.judge(toolkit.release, driver, state.capabilities, toolkit.has_compat, request.rules)
+    has_compat = toolkit.has_compat or (check_mode and request.forward)
+    return _cuda_rules.judge(toolkit.release, driver, state.capabilities, has_compat, request.rules)
 
 
 def _file_steps(plan: _cuda_plan.Plan) -> list[_file_set.Step]:

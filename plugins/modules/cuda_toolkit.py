@@ -47,6 +47,10 @@ options:
     description: In check mode, releases of toolkits that the run would install, by version, such as C({"12.2":"12.2.2"}).
     type: dict
     default: {}
+  planned_forward:
+    description: In check mode, whether the run would install the forward compatibility package of the toolkit.
+    type: bool
+    default: false
   timeout:
     description: Seconds that one call into a library or command may take.
     type: float
@@ -166,6 +170,7 @@ def argument_spec() -> dict[str, Any]:
         "declared_driver": {"type": "str"},
         "generation": {"type": "str", "default": ""},
         "planned": {"type": "dict", "default": {}},
+        "planned_forward": {"type": "bool", "default": False},
         "timeout": {"type": "float", "default": 60},
         "_rules": {"type": "dict", "default": {}},
         "_capabilities": {"type": "dict", "default": {}},
@@ -188,6 +193,7 @@ def main() -> None:
         driver=parameters["declared_driver"] or None,
         generation=parameters["generation"],
         planned=parameters["planned"],
+        forward=parameters["planned_forward"],
         timeout=parameters["timeout"],
         rules=parameters["_rules"],
         capabilities=parameters["_capabilities"],
