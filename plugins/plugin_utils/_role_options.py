@@ -67,6 +67,8 @@ def specs(role: str) -> dict[str, Any]:
         spec.pop("required", None)
         for key in spec.get("options", {}).values() if spec["type"] == "dict" else ():
             key.pop("required", None)
+        if spec["type"] == "int":
+            spec["type"] = "raw"  # empty where the inventory leaves the variable out
         found[option] = spec | {"default": default}
     return found
 

@@ -15,7 +15,7 @@ import planning
 import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.heterogpu.inference.plugins.plugin_utils import _reference, _schema
+from ansible_collections.heterogpu.inference.plugins.plugin_utils import _reference, _role_options, _schema
 
 DOCS = planning.ROOT / "docs"
 TEMPLATE = planning.ROOT / "inventories" / "template"
@@ -24,6 +24,7 @@ FILES = {
     DOCS / "inventory.schema.json": json.dumps(_reference.json_schema(), indent=1) + "\n",
     **{TEMPLATE / name: text for name, text in _reference.template().items()},
 }
+SPECS = {role: planning.ROOT / "roles" / role / "meta" / "argument_specs.yml" for role in _role_options.OPTIONS}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -32,6 +33,16 @@ def test_generated_files_are_up_to_date(path: Path, update_golden: bool) -> None
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(FILES[path], encoding="utf-8")
     assert path.read_text(encoding="utf-8") == FILES[path], "run pytest tests/unit/plugins/plugin_utils --update-golden"
+
+
+@pytest.mark.parametrize("role", SPECS)
+def test_options_that_stand_for_variables_are_described_by_them(role: str, update_golden: bool) -> None:
+    text = SPECS[role].read_text(encoding="utf-8")
+    if update_golden:
+        SPECS[role].write_text(_role_options.renewed(role, text), encoding="utf-8")
+    assert text == _role_options.renewed(role, text), "run pytest tests/unit/plugins/plugin_utils --update-golden"
+    options = yaml.safe_load(text)["argument_specs"]["main"]["options"]
+    assert {name: options[name] for name in _role_options.OPTIONS[role]} == _role_options.specs(role)
 
 
 def test_the_template_is_a_valid_inventory_and_names_every_variable() -> None:
