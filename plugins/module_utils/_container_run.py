@@ -105,7 +105,10 @@ def _verify(pair: Pair, command: Run, timeout: float) -> None:
     written = _container_state.text(SPECIFICATION)
     if written != _container_state.specification(command, pair.flags, timeout):
         what = "does not describe the GPUs as they are" if written else "was not written"
-        raise ApplyFailed(f"The file {SPECIFICATION} {what} after {REFRESH} had run; look at `journalctl -u {REFRESH}`")
+        raise ApplyFailed(
+            f"The file {SPECIFICATION} {what} after {REFRESH} had run; look at `journalctl -u {REFRESH}` "
+            "and at /etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
+        )
     for name, unit in _container_state.probe(command).units.items():
         if not unit.enabled or (name.endswith(".path") and not unit.active):
             raise ApplyFailed(f"The unit {name} is not {'running' if unit.enabled else 'enabled'}; look at `systemctl status {name}`")
