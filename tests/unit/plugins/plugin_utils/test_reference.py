@@ -39,7 +39,8 @@ def test_generated_files_are_up_to_date(path: Path, update_golden: bool) -> None
 def test_options_that_stand_for_variables_are_described_by_them(role: str, update_golden: bool) -> None:
     text = SPECS[role].read_text(encoding="utf-8")
     if update_golden:
-        SPECS[role].write_text(_role_options.renewed(role, text), encoding="utf-8")
+        text = _role_options.renewed(role, text)
+        SPECS[role].write_text(text, encoding="utf-8")
     assert text == _role_options.renewed(role, text), "run pytest tests/unit/plugins/plugin_utils --update-golden"
     options = yaml.safe_load(text)["argument_specs"]["main"]["options"]
     assert {name: options[name] for name in _role_options.OPTIONS[role]} == _role_options.specs(role)
