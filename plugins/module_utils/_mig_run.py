@@ -115,15 +115,20 @@ def _describe(plans: list[_mig_steps.GpuPlan], gpus: list[Gpu]) -> dict[str, Any
         "reboot_required": any(plan.waits_for_reboot or (plan.gpu.passthrough and plan.changes_mode) for plan in plans),
         "mode_changes": [plan.gpu.pci_address for plan in changing],
         "holders": {plan.gpu.pci_address: holders for plan in changing for holders in [[*plan.gpu.holders, *display]] if holders},
-        "reasons": [_mig_steps.describe(step) for plan in plans if plan.disruptive for step in plan.steps if _stops_work(step)],
+        "reasons": [reason for plan in plans for reason in _reasons(plan.steps)],
         "exact": [plan.exact() for plan in plans],
         "source": "declared" if any(gpu.source == "declared" for gpu in gpus) else "nvml",
         "diff": _mig_diff.of(plans),
     }
 
 
-def _stops_work(step: dict[str, Any]) -> bool:
-    return step["action"] in ("enable_mig", "disable_mig") or step["action"].startswith("destroy")
+def _reasons(steps: list[dict[str, Any]]) -> list[str]:
+    """What stops work, a sentence each; a compute instance that goes with its GPU instance is not worth one of its own."""
+    going = {step["device"] for step in steps if step["action"] == "destroy_gpu_instance"}
+    found = [step for step in steps if step["action"] in ("enable_mig", "disable_mig", "destroy_gpu_instance")]
+    found += [step for step in steps if step["action"] == "destroy_compute_instance" and step["device"] not in going]
+    words = [_mig_steps.describe(step) for step in found]
+    return [f"{word[0].upper()}{word[1:]}." for word in words]
 
 
 def _after(plans: list[_mig_steps.GpuPlan], gpu: Gpu) -> Gpu:

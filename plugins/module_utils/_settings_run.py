@@ -59,7 +59,7 @@ def _work(request: Request, check_mode: bool, report: _bounded.Report) -> dict[s
         "steps": steps,
         "disruptive": any("ecc" in plan.changes for plan in plans),
         "reboot_required": any(plan.reboot_required for plan in plans),
-        "reasons": [f"switch ECC of {plan.gpu.label} by a reboot" for plan in plans if "ecc" in plan.changes],
+        "reasons": [f"Switch ECC of {plan.gpu.label} by a reboot." for plan in plans if "ecc" in plan.changes],
         "exact": [plan.exact() for plan in plans],
         "source": "nvml",
         "diff": _settings_plan.diff(plans),

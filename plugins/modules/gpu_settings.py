@@ -90,7 +90,7 @@ reboot_required:
   returned: success
   type: bool
 reasons:
-  description: What of the plan needs a reboot, in words.
+  description: What of the plan needs a reboot, a sentence each.
   returned: success
   type: list
   elements: str

@@ -126,7 +126,7 @@ holders:
   returned: success
   type: dict
 reasons:
-  description: What of the plan stops work, in words.
+  description: What of the plan stops work, a sentence each.
   returned: success
   type: list
   elements: str

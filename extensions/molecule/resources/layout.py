@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from testinfra.host import Host
@@ -29,3 +30,23 @@ def instances(host: Host) -> dict[int, list[str]]:
 def devices(host: Host) -> int:
     """Usable MIG devices; an instance without a compute instance has none."""
     return host.check_output("nvidia-smi -L").count("UUID: MIG-")
+
+
+def mapped(host: Host) -> dict[str, str]:
+    """UUID by device, as services look it up."""
+    return json.loads(host.file("/run/heterogpu/devices.json").content_string)
+
+
+def uuids(host: Host) -> set[str]:
+    """The UUIDs of all devices that can run something."""
+    found: set[str] = set()
+    whole = ""
+    for line in host.check_output("nvidia-smi -L").splitlines():
+        uuid = line.rpartition("UUID: ")[2].rstrip(")")
+        if line.startswith("GPU"):
+            whole = uuid
+            found.add(uuid)
+        else:
+            found -= {whole}
+            found.add(uuid)
+    return found

@@ -22,3 +22,7 @@ def test_new_geometry_stands(host: Host) -> None:
 
 def test_what_could_stay_has_stayed(host: Host) -> None:
     assert "3g.40gb@4" in layout.instances(host)[0]
+
+
+def test_map_follows(host: Host) -> None:
+    assert set(layout.mapped(host).values()) == layout.uuids(host)

@@ -16,3 +16,9 @@ def test_no_instance_is_left(host: Host) -> None:
 
 def test_mode_is_off_everywhere(host: Host) -> None:
     assert set(layout.modes(host)) == {"Disabled"}
+
+
+def test_map_names_whole_gpus_only(host: Host) -> None:
+    devices = layout.mapped(host)
+    assert set(devices.values()) == layout.uuids(host)
+    assert not any("@" in key for key in devices)
