@@ -13,6 +13,7 @@ by re-placing what this run has placed, and small clusters are searched exhausti
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 
@@ -21,6 +22,7 @@ from ._choose import Chooser
 from ._consolidate import Consolidation
 from ._entities import Service
 from ._exact import fewest_moves, improve
+from ._rearrange import Rearrangement
 from ._repair import LARGE, Move, Repair
 from ._state import Assignment, Cluster, ReplicaId
 
@@ -40,6 +42,7 @@ class Placer:
         self.chooser = Chooser(cluster, self._options)
         self.repair = Repair(self.chooser, frozenset(in_force))
         self._consolidation = Consolidation(self.chooser, self.repair.in_force)
+        self.rearrangement = Rearrangement(cluster, self._options)
         self._large = sum(len(state.gpus) for state in cluster.nodes.values()) > LARGE
 
     def run(self, wanted: Sequence[ReplicaId]) -> Wanted:
@@ -53,10 +56,14 @@ class Placer:
             unplaced = self._make_room(self._admit(wanted))
             self.chooser.packed = False
             unplaced = self._spread(wanted, unplaced, before)
-        if unplaced:
+        if unplaced and not self._large:
+            unplaced = self._rearranged(self._snapshot(), unplaced, 0)
+        if unplaced and not self.rearrangement.sure:
             unplaced = improve(self.cluster, self._options, wanted, unplaced)
         new = [replica for replica in sorted(self.cluster.where) if replica not in self.repair.in_force]
         left: Wanted = []
+        if self.rearrangement.sure:
+            return sorted(unplaced)
         for replica in sorted(unplaced):
             if (left and left[-1][0] == replica[0]) or not self._exchange(replica, new, MOST_MOVES + 1):
                 left.append(replica)
@@ -64,6 +71,47 @@ class Placer:
 
     def with_moves(self, unplaced: Wanted, allowance: int) -> tuple[Wanted, dict[str, list[Move]]]:
         """Place what fits only when running replicas move; beyond the allowance, only say what would have to move."""
+        home = self._snapshot()
+        spent = 0
+        if unplaced and allowance and not self._large:
+            unplaced = self._rearranged(home, unplaced, allowance)
+            spent = len(self._moves(home))
+        return self._one_by_one(unplaced, allowance - spent)
+
+    def _rearranged(self, home: Snapshot, unplaced: Wanted, allowance: int) -> Wanted:
+        """Search for the best placement of all that this run has placed, or could not; keep it when it is better than the one at hand."""
+        score = self._score(home)
+        new = {replica for replica in self.cluster.where if replica not in self.repair.in_force}
+        for replica in sorted(new):
+            self.cluster.remove(replica)
+        groups: dict[tuple[bool, int], Wanted] = {}
+        for replica in sorted(new.union(unplaced)):
+            groups.setdefault(self._importance(replica), []).append(replica)
+        if self.rearrangement.run([group for _importance, group in sorted(groups.items())], allowance):
+            missing = sorted(replica for replica in new.union(unplaced) if replica not in self.cluster.where)
+            missing = self._make_room(self._fill(missing, hardest_first=True))
+            self._settle()
+            if self._score(home) > score:
+                return sorted(missing)
+        self._restore(home)
+        return unplaced
+
+    def _settle(self) -> None:
+        """Give what this run has placed the best devices beside what is in force now, if it all still finds room then."""
+        found = self._snapshot()
+        new = sorted(replica for replica in found if replica not in self.repair.in_force)
+        for replica in new:
+            self.cluster.remove(replica)
+        if self._make_room(self._fill(new, hardest_first=True)):
+            self._restore(found)
+
+    def _score(self, home: Snapshot) -> tuple[int, ...]:
+        """What has been reached, in the order of the objective: pinned replicas, replicas class by class, moves."""
+        counts = Counter(self._importance(replica)[1] for replica in self.cluster.where)
+        pinned = sum(bool(self.cluster.services[replica[0]].nodes) for replica in self.cluster.where)
+        return (pinned, *(counts[rank] for rank in range(3)), -len(self._moves(home)))
+
+    def _one_by_one(self, unplaced: Wanted, allowance: int) -> tuple[Wanted, dict[str, list[Move]]]:
         left: Wanted = []
         suggestions: dict[str, list[Move]] = {}
         home = self._snapshot()
@@ -98,6 +146,16 @@ class Placer:
 
     def _move_for(self, replica: ReplicaId, most_moves: int) -> bool:
         before = self._snapshot()
+        if not self._large:
+            new = sorted(other for other in before if other not in self.repair.in_force)
+            for other in new:
+                self.cluster.remove(other)
+            if self.rearrangement.run([[*new, replica]], most_moves, everything=True):
+                self._settle()
+                return True
+            self._restore(before)
+            if self.rearrangement.sure:
+                return False
         moves = self.repair.make_room(replica, most_moves)
         most = min(most_moves, MOST_MOVES) + 1 if moves is None else len(moves)
         if most <= 1:
