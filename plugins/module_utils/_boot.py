@@ -91,6 +91,9 @@ class Boot:
         except GpuError as error:
             self.failures += 1
             _fail(str(error))
+        except OSError as error:
+            self.failures += 1
+            _fail(f"A file cannot be written ({error}); free space or repair the file system, and run `systemctl restart heterogpu-gpu`.")
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             self.failures += 1
             _fail(f"{DECLARATION} is not as the role mig writes it ({type(error).__name__}: {error}); run the role of this node again.")

@@ -81,7 +81,7 @@ def _work(request: Request, check_mode: bool, report: _bounded.Report, reset: Re
         with _nvml.Session(nvml):
             gpus = _mig_probe.read(nvml, tables)
     except DriverUnavailable as error:
-        if not (check_mode and request.declared_models and error.state in ("absent", "not_loaded")):
+        if not (check_mode and (request.declared_models or not request.geometry) and error.state in ("absent", "not_loaded")):
             raise
         gpus = _mig_declared.gpus(request.declared_models, tables, request.model_names)
     declarations = _mig_select.declared(request.geometry, gpus, request.unlisted, request.allow_empty)

@@ -205,3 +205,18 @@ def test_what_goes_to_the_node_runs_there_by_itself(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("/etc/heterogpu/boot.json cannot be read"), done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_full_disk_is_said(simulated_node: Callable[..., Any], own_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    node = simulated_node(["v100"])
+    declare(own_files, [], [])
+    (own_files / "run").write_text("no folder")
+    assert boot(node, own_files) == 1
+    error = capsys.readouterr().err.strip()
+    assert error.startswith("A file cannot be written") and "\n" not in error
+
+
+def test_check_mode_of_a_node_without_driver_and_without_declaration(simulated_node: Callable[..., Any]) -> None:
+    simulated_node(["v100"]).unload_driver()
+    planned = _mig_run.run(_mig_run.Request([]), True, _boot.reset_gpu)
+    assert not planned["changed"] and planned["devices"] == {}
