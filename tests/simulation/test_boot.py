@@ -212,8 +212,8 @@ def test_a_full_disk_is_said(simulated_node: Callable[..., Any], own_files: Path
     declare(own_files, [], [])
     (own_files / "run").write_text("no folder")
     assert boot(node, own_files) == 1
-    error = capsys.readouterr().err.strip()
-    assert error.startswith("A file cannot be written") and "\n" not in error
+    lines = capsys.readouterr().err.splitlines()
+    assert lines and all(line.startswith("A file cannot be written") for line in lines)
 
 
 def test_check_mode_of_a_node_without_driver_and_without_declaration(simulated_node: Callable[..., Any]) -> None:
