@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from heapq import heappop, heappush
 from typing import Any
 
 from ._candidates import Option, versions_of
@@ -14,6 +15,7 @@ from ._state import Assignment, Cluster
 
 Options = Mapping[str, Mapping[str, tuple[Option, ...]]]
 Choice = tuple[Any, str, Assignment]
+State = tuple[int, tuple[Any, ...]]
 
 
 class Chooser:
@@ -24,8 +26,12 @@ class Chooser:
         self.options = options
         self._numbers: dict[tuple[Any, ...], int] = {}
         self.packed = False  # whether room is so short that it is filled, not spread over
-        self._version = -1
-        self._first: list[str] = []
+        # Nodes by their make and the state that they are in, and of each the first.
+        self._state_of: dict[str, State] = {}
+        self._alike: dict[State, list[str]] = {}
+        self._first: dict[State, str] = {}
+        self._taken: dict[State, frozenset[str]] = {}
+        self._room: frozenset[str] | None = None
         # Pools and versions decide, beside the state, what a node can host.
         self._makes = {name: (state.node.groups, *versions_of(state.node)) for name, state in cluster.nodes.items()}
         self._known: dict[tuple[Any, ...], tuple[Any, Assignment] | None] = {}
@@ -59,20 +65,57 @@ class Chooser:
                 best = choice
         return best
 
-    def somewhere(self, service: Service) -> bool:
-        """Whether any node has a device for one more replica."""
-        return any(self.on_node(node, service) for node in self._to_look_at(service))
+    def with_room(self) -> frozenset[str]:
+        """Services for one more replica of which any node has a device."""
+        self._look_around()
+        if self._room is None:
+            pinned = (name for name, service in self.cluster.services.items() if service.nodes and any(self._to_look_at(service)))
+            self._room = frozenset(pinned).union(*(self._takes(state) for state in self._first))
+        return self._room
 
-    def _to_look_at(self, service: Service) -> Iterable[str]:
-        """Of nodes of one make in one state, the first; of a pinned service, all its nodes."""
+    def _to_look_at(self, service: Service) -> Iterator[str]:
+        """Of nodes of one make in one state, the first, if it has a device; of a pinned service, all its nodes that have one."""
         nodes = self.options[service.name]
         if service.nodes:
-            return nodes
-        if self._version != self.cluster.version:
-            first: dict[tuple[Any, ...], str] = {}
-            for name, state in self.cluster.nodes.items():
-                if state.number < 0:
-                    state.number = self._numbers.setdefault(state.likeness(), len(self._numbers))
-                first.setdefault((state.number, self._makes[name]), name)
-            self._first, self._version = list(first.values()), self.cluster.version
-        return (name for name in self._first if name in nodes)
+            return (node for node in nodes if self.on_node(node, service))
+        self._look_around()
+        return (node for state, node in self._first.items() if service.name in self._takes(state))
+
+    def _takes(self, state: State) -> frozenset[str]:
+        """Services, those that are pinned left out, for which a node in a state has a device."""
+        found = self._taken.get(state)
+        if found is None:
+            node = self._first[state]
+            services = self.cluster.services.items()
+            found = frozenset(name for name, service in services if not service.nodes and self.on_node(node, service))
+            self._taken[state] = found
+        return found
+
+    def _look_around(self) -> None:
+        """Sort nodes that have changed in with those of their make in the same state."""
+        touched = self.cluster.touched
+        if not touched:
+            return
+        self._room = None
+        stale: set[State] = set()
+        for name in sorted(touched):
+            state = self.cluster.nodes[name]
+            if state.number < 0:
+                state.number = self._numbers.setdefault(state.likeness(), len(self._numbers))
+            now = (state.number, self._makes[name])
+            if (before := self._state_of.get(name)) != now:
+                self._state_of[name] = now
+                heappush(self._alike.setdefault(now, []), name)
+                stale.add(now)
+                if before is not None:
+                    stale.add(before)
+        touched.clear()
+        for now in stale:
+            alike = self._alike[now]
+            while alike and self._state_of[alike[0]] != now:
+                heappop(alike)
+            if alike:
+                self._first[now] = alike[0]
+            else:
+                del self._alike[now]
+                self._first.pop(now, None)

@@ -49,8 +49,8 @@ class Repair:
         gpus = sum(len(state.gpus) for state in self.cluster.nodes.values())
         self._depth = 2 if gpus <= SMALL else 1
         self._large = gpus > LARGE
-        self._groupings: dict[str, tuple[int, Any]] = {}
-        self._free_services: tuple[int, frozenset[str]] = (-1, frozenset())
+        self._groupings: dict[str, tuple[int, int]] = {}
+        self._likenesses: dict[Any, int] = {}
 
     def make_room(self, replica: ReplicaId, max_moves: int) -> list[Move] | None:
         """Place the replica; return the moves this took, or None, with everything as it was, when there is no way."""
@@ -80,14 +80,6 @@ class Repair:
             if taken is not None:
                 return taken
         return None
-
-    def _with_free_devices(self) -> frozenset[str]:
-        """Services of which one more replica could be placed as things are."""
-        version, found = self._free_services
-        if version != self.cluster.version:
-            found = frozenset(name for name, service in self.cluster.services.items() if self._chooser.somewhere(service))
-            self._free_services = (self.cluster.version, found)
-        return found
 
     def _evict(self, replica: ReplicaId, eviction: Eviction, budget: int, depth: int, settled: frozenset[ReplicaId]) -> int | None:
         service = self.cluster.services[replica[0]]
@@ -128,19 +120,21 @@ class Repair:
     def _evictions(self, service: Service, budget: int, settled: frozenset[ReplicaId]) -> list[Eviction]:
         found: set[Eviction] = set()
         seen: set[Any] = set()
-        free = self._with_free_devices() if self._large else None
+        free = self._chooser.with_room() if self._large else None
         if free is not None and not free:
             return []
+        suitable: dict[int, bool] = {}  # by the state that nodes are in
         for name, options in self._chooser.options[service.name].items():
             node = self.cluster.nodes[name]
-            if not options or not node.accepts or (service.anti_affinity == "node" and node.services.get(service.name)):
+            if not options:
                 continue
-            if any(node.services.get(other) for other in self.cluster.apart[service.name]):
-                continue
-            if free is not None and not any(count and other in free for other, count in node.services.items()):
+            suits = suitable.get(node.number) if node.number >= 0 else None
+            if suits is None:
+                suits = suitable[node.number] = self._suits(node, service, free)
+            if not suits:
                 continue
             # Of nodes that hold the same in the same way, one is enough.
-            likeness = (options, self._likeness(node))
+            likeness = (id(options), self._likeness(node))
             if likeness in seen:
                 continue
             if not settled.intersection(node.placed):
@@ -153,7 +147,13 @@ class Repair:
                         found.add(Eviction(moves, len(evicted), name, tuple(sorted(evicted))))
         return sorted(found)[: TRIES if self._large else 4 * TRIES]
 
-    def _likeness(self, node: NodeState) -> Any:
+    def _suits(self, node: NodeState, service: Service, free: frozenset[str] | None) -> bool:
+        """Whether evicting others could make room for the service on a node."""
+        if not node.accepts or not node.welcome(service, self.cluster.apart[service.name]):
+            return False
+        return free is None or any(count and other in free for other, count in node.services.items())
+
+    def _likeness(self, node: NodeState) -> int:
         """What a node holds and how, with the names of its replicas left out."""
         known = self._groupings.get(node.node.name)
         if known is not None and known[0] == node.number >= 0:
@@ -162,7 +162,9 @@ class Repair:
         for tenant in sorted(node.placed):
             names[tenant] = (tenant[0], tenant in self.in_force, len(names) if len(node.placed[tenant].gpus) > 1 else -1)
         gpus = tuple((state.likeness(), tuple(sorted(names[tenant] for tenant in state.tenants))) for state in node.gpus)
-        found = (gpus, tuple(node.cores.items()), tuple(node.memory.items()), tuple(node.hugepages.items()))
+        found = self._likenesses.setdefault(
+            (gpus, tuple(node.cores.items()), tuple(node.memory.items()), tuple(node.hugepages.items())), len(self._likenesses)
+        )
         self._groupings[node.node.name] = (node.number, found)
         return found
 

@@ -426,7 +426,7 @@ class Cluster:
         self.nodes: dict[str, NodeState] = {state.node.name: state for state in nodes}
         self.services: dict[str, Service] = {service.name: service for service in services}
         self.where: dict[ReplicaId, str] = {}
-        self.version = 0
+        self.touched = set(self.nodes)  # nodes that have changed since somebody looked
         apart: dict[str, set[str]] = {name: set(service.apart_from) for name, service in self.services.items()}
         for name, service in self.services.items():
             for other in service.apart_from:
@@ -434,13 +434,14 @@ class Cluster:
         self.apart = {name: frozenset(others) for name, others in apart.items()}
 
     def place(self, replica: ReplicaId, assignment: Assignment) -> None:
-        self.version += 1
+        self.touched.add(assignment.node)
         self.nodes[assignment.node].place(replica, assignment)
         self.where[replica] = assignment.node
 
     def remove(self, replica: ReplicaId) -> Assignment:
-        self.version += 1
-        return self.nodes[self.where.pop(replica)].remove(replica)
+        node = self.where.pop(replica)
+        self.touched.add(node)
+        return self.nodes[node].remove(replica)
 
     def assignment(self, replica: ReplicaId) -> Assignment:
         return self.nodes[self.where[replica]].placed[replica]
