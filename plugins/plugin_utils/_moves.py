@@ -52,34 +52,37 @@ class Search:
     def run(self, wanted: list[int], most_moves: int) -> list[int] | None:
         """Return the columns that place so many replicas of the kinds with the fewest moves, or None."""
         need = [*wanted, *(-count for count in self._start)]
-        prices = _simplex.prices(self._rows, need)
-        if prices is None:
+        solution = _simplex.solve(self._rows, need)
+        if solution is None or solution.least > most_moves + SLACK:
             return None
-        least = sum(price * amount for price, amount in zip(prices, need, strict=True))
-        if least > most_moves + SLACK:
-            return None
-        self._worth(prices)
-        self._least = least
-        self._bound = max(0, -int(-(least - SLACK) // 1))
+        self._worth(solution.prices)
+        self._least = solution.least
+        # What the solution takes as a whole is a good beginning; without it, everything is tried.
+        whole = [index for index, amount in solution.amounts.items() for _again in range(int(amount + SLACK))]
+        self._bound = max(0, -int(-(solution.least - SLACK) // 1))
         while self._bound <= most_moves and self.budget > 0:
             self._next = most_moves + 1.0
-            if self._search(wanted):
+            if (whole and self._search(wanted, whole, STEPS // 4)) or self._search(wanted, [], STEPS):
                 return self._trail
             # Without a branch that was too expensive, there is nothing more for the next bound.
             self._bound = max(self._bound + 1, -int(-(self._next - SLACK) // 1))
         self.cut_short = self.cut_short or self._bound <= most_moves
         return None
 
-    def _search(self, wanted: list[int]) -> bool:
+    def _search(self, wanted: list[int], begin: list[int], most_steps: int) -> bool:
         self._need = list(wanted)
         self._counts = list(self._start)
         self._likeness: list[Any] = [None] * len(self._members)
         self._seen: dict[Any, float] = {}
-        self._trail: list[int] = []
-        self._steps = steps = min(STEPS, self.budget)
-        found = self._visit(self._bound - self._least + SLACK, -1, 0)
+        self._trail: list[int] = list(begin)
+        for index in begin:
+            self._apply(index, 1)
+        if min(self._counts, default=0) < 0:
+            return False
+        self._steps = steps = min(most_steps, self.budget)
+        found = self._visit(self._bound - self._least + SLACK - sum(self._extra[index] for index in begin), -1, 0)
         self.budget -= steps - max(0, self._steps)
-        if self._steps < 0 and not found:
+        if self._steps < 0 and not found and not begin:
             self.cut_short = True
             self._next = self._bound + 1.0
         return found
@@ -128,11 +131,10 @@ class Search:
         """Whether the rest is possible within the bound, by prices for what is left now."""
         self._steps -= STEPS_OF_PRICES
         need = [*self._need, *(-count for count in self._counts)]
-        prices = _simplex.prices(self._rows, need)
-        if prices is None:
+        solution = _simplex.solve(self._rows, need)
+        if solution is None:
             return False
-        least = sum(price * amount for price, amount in zip(prices, need, strict=True))
-        least += sum(self._rows[index][0] for index in self._trail)
+        least = solution.least + sum(self._rows[index][0] for index in self._trail)
         if least <= self._bound + SLACK:
             return True
         self._next = min(self._next, least)

@@ -6,13 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 EPSILON = 1e-7
 PIVOTS = 2000
 
 
-def prices(columns: Sequence[tuple[int, Mapping[int, int]]], need: Sequence[int]) -> list[float] | None:
-    """The dual prices of: minimise the costs of columns (cost, what one yields) taken, so that the need of everything is met.
+class Solution(NamedTuple):
+    """What fractions of columns would do, and the prices that follow."""
+
+    least: float  # what meeting the need costs at least
+    prices: list[float]
+    amounts: dict[int, float]  # of the columns
+
+
+def solve(columns: Sequence[tuple[int, Mapping[int, int]]], need: Sequence[int]) -> Solution | None:
+    """Minimise the costs of columns (cost, what one yields) taken, so that the need of everything is met.
 
     With prices p, p x need is a lower bound of the costs of meeting any need, since p x yield <= cost for every column.
     None when no combination, not even of fractions, meets the need. The dual simplex method, on sparse rows: costs are
@@ -29,10 +38,13 @@ def prices(columns: Sequence[tuple[int, Mapping[int, int]]], need: Sequence[int]
     for resource in range(len(need)):
         rows[resource][slack + resource] = 1.0
     right = [-float(amount) for amount in need]
+    basis = [slack + resource for resource in range(len(need))]
     for _pivot in range(PIVOTS):
         out = min(range(len(need)), key=lambda resource: (right[resource], resource), default=-1)
         if out < 0 or right[out] >= -EPSILON:
-            return [max(0.0, cost.get(slack + resource, 0.0)) for resource in range(len(need))]
+            prices = [max(0.0, cost.get(slack + resource, 0.0)) for resource in range(len(need))]
+            amounts = {index: max(0.0, amount) for index, amount in sorted(zip(basis, right, strict=True)) if index < slack}
+            return Solution(sum(price * amount for price, amount in zip(prices, need, strict=True)), prices, amounts)
         row = rows[out]
         into = min(
             ((cost.get(index, 0.0) / -value, value, index) for index, value in row.items() if value < -EPSILON), default=(0.0, 0.0, -1)
@@ -40,7 +52,8 @@ def prices(columns: Sequence[tuple[int, Mapping[int, int]]], need: Sequence[int]
         if into < 0:
             return None
         _pivot_on(rows, right, cost, out, into)
-    return [0.0 for _need in need]  # no prices: a bound of nothing is still one
+        basis[out] = into
+    return Solution(0.0, [0.0 for _need in need], {})  # a bound of nothing is still one
 
 
 def _pivot_on(rows: list[dict[int, float]], right: list[float], cost: dict[int, float], out: int, into: int) -> None:
