@@ -63,7 +63,13 @@ from ansible_collections.heterogpu.inference.plugins.plugin_utils import _docume
 
 
 def plan_records(
-    part: Any, generation: int, before: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]] | None = None, verified: bool = False, returned: bool = False
+    part: Any,
+    generation: int,
+    before: Mapping[str, Any],
+    gpus: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    verified: bool = False,
+    returned: bool = False,
 ) -> list[dict[str, str]]:
     if not isinstance(part, Mapping) or not isinstance(part.get("replicas"), list):
         raise AnsibleFilterError("plan_records needs one node of a plan, such as plan.nodes['a100-1']; the value has no list of replicas.")

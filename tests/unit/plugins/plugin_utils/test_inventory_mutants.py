@@ -32,7 +32,7 @@ OPTIONAL: dict[str, dict[str, Any]] = {
         "gpu_driver_branch": 580,
         "gpu_driver_version": "580.95.05",
         "gpu_driver_source": "ubuntu",
-        "gpu_driver_repository": {"name": "mirror", "uris": ["http://mirror/apt"], "suites": "jammy", "components": "main", "key": "/k.gpg"},
+        "gpu_driver_repository": {"name": "mirror", "uris": ["http://mirror/apt"], "suites": "jammy", "key": "/k.gpg"},
         "gpu_settings": [{"gpus": [0, "0000:0f:00.0"], "persistence": True, "power_limit_w": 350, "graphics_clocks_mhz": [210, 1410]}],
         "gpu_client_services": ["nvidia-persistenced"],
         "cuda_toolkit_versions": ["12.6"],
