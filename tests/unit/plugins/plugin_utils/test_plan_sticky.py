@@ -67,6 +67,29 @@ def test_a_service_that_fits_only_by_moving_another_is_refused_with_the_moves() 
     assert third.drained == ["a100-1"]
 
 
+def test_where_moves_are_allowed_a_more_important_service_comes_before_what_needs_none() -> None:
+    first = make(service("a", replicas=2, device={"mig": "3g.40gb"}, anti_affinity="gpu"), a100=2, v100=0)
+    services = (
+        service("a", replicas=2, device={"mig": "3g.40gb"}),
+        service("whole", device={"gpus": 1}),
+        service("part", device={"mig": "3g.40gb"}, **{"class": "auxiliary"}),
+    )
+    without = replan(first, *services, a100=2, v100=0)
+    assert {name: entry["placed"] for name, entry in without.document["services"].items()} == {"a": 2, "part": 1, "whole": 0}
+    assert not without.moves
+    moved = replan(first, *services, a100=2, v100=0, plan_max_moves=1)
+    assert {name: entry["placed"] for name, entry in moved.document["services"].items()} == {"a": 2, "part": 0, "whole": 1}
+    assert len(moved.moves) == 1
+
+
+def test_no_more_replicas_move_than_allowed() -> None:
+    first = make(service("a", replicas=4, device={"mig": "3g.40gb"}, anti_affinity="gpu"), a100=4, v100=0)
+    services = (service("a", replicas=4, device={"mig": "3g.40gb"}), service("whole", replicas=2, device={"gpus": 1}))
+    for allowed in (0, 1, 2, 3):
+        second = replan(first, *services, a100=4, v100=0, plan_max_moves=allowed)
+        assert len(second.moves) == second.document["services"]["whole"]["placed"] == min(allowed, 2)
+
+
 def test_a_limited_run_changes_only_the_limited_nodes() -> None:
     services = (service("a", replicas=2, device={"gpus": 1}, pool="a100"), service("b", replicas=2, device={"share": 2}, pool="v100"))
     first = make(*services)
