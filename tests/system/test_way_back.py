@@ -15,7 +15,7 @@ from system_sandbox import Node, Untouched, playbook
 pytestmark = pytest.mark.sandbox
 SITE = "playbooks/site.yml"
 OLD, NEW = "580.95.05", "580.173.02"
-LEFT = "ls -d /etc/heterogpu /run/heterogpu /var/lib/heterogpu /usr/local/lib/heterogpu /opt/heterogpu /etc/systemd/system/heterogpu* 2>/dev/null || true"
+LEFT = "ls -d {/etc,/run,/var/lib,/usr/local/lib,/opt}/heterogpu /etc/systemd/system/heterogpu* 2>/dev/null || true"
 
 
 def driver(node: Node) -> str:
@@ -38,9 +38,7 @@ def holds(node: Node) -> list[str]:
 def cut_off(nodes: dict[str, Node]) -> Iterator[Node]:
     """A node that reaches no repository."""
     node = nodes["v100-1"]
-    node.run(
-        "cp /etc/hosts /root/hosts && sed 's/^.*\\bcontrol\\b.*$/192.0.2.1 control/' /root/hosts > /etc/hosts; echo 192.0.2.1 control >> /etc/hosts"
-    )
+    node.run(r"cp /etc/hosts /root/hosts && sed 's/^.*\bcontrol$/192.0.2.1 control/' /root/hosts > /etc/hosts")
     yield node
     node.run("cat /root/hosts > /etc/hosts")
 
