@@ -30,6 +30,7 @@ class Chooser:
         self._state_of: dict[str, State] = {}
         self._alike: dict[State, list[str]] = {}
         self._first: dict[State, str] = {}
+        self._hosts: dict[str, dict[State, bool]] = {}
         self._taken: dict[State, frozenset[str]] = {}
         self._room: frozenset[str] | None = None
         # Pools and versions decide, beside the state, what a node can host.
@@ -79,7 +80,11 @@ class Chooser:
         if service.nodes:
             return (node for node in nodes if self.on_node(node, service))
         self._look_around()
-        return (node for state, node in self._first.items() if service.name in self._takes(state))
+        known = self._hosts.setdefault(service.name, {})
+        for state, node in self._first.items():
+            if state not in known:
+                known[state] = self.on_node(node, service) is not None
+        return (node for state, node in self._first.items() if known[state])
 
     def _takes(self, state: State) -> frozenset[str]:
         """Services, those that are pinned left out, for which a node in a state has a device."""

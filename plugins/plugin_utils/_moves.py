@@ -17,8 +17,8 @@ from . import _simplex
 from ._columns import Problem
 
 SLACK = 1e-6
-STEPS = 20_000  # for one bound
-STEPS_OF_PRICES = 100  # what new prices cost, in steps
+STEPS = 15_000  # for one bound
+PRICES = 100  # what so many entries of a linear program cost: one step
 
 
 class Search:
@@ -29,6 +29,7 @@ class Search:
         self.budget = steps
         self.cut_short = False  # whether something may have been missed
         kinds = problem.kinds
+        self._price = 20 + len(problem.columns) * problem.resources // PRICES
         self._rows = [(column.moves, column.gives) for column in problem.columns]
         self._start = [len(problem.places.get(resource, ())) for resource in range(kinds, problem.resources)]
         # Kinds of groups first, larger ones before smaller ones: what is left for others is known then.
@@ -51,8 +52,11 @@ class Search:
 
     def run(self, wanted: list[int], most_moves: int) -> list[int] | None:
         """Return the columns that place so many replicas of the kinds with the fewest moves, or None."""
-        need = [*wanted, *(-count for count in self._start)]
-        solution = _simplex.solve(self._rows, need)
+        if self.budget <= 0:
+            self.cut_short = True
+            return None
+        self.budget -= self._price
+        solution = _simplex.solve(self._rows, [*wanted, *(-count for count in self._start)])
         if solution is None or solution.least > most_moves + SLACK:
             return None
         self._worth(solution.prices)
@@ -129,7 +133,7 @@ class Search:
 
     def _worthwhile(self) -> bool:
         """Whether the rest is possible within the bound, by prices for what is left now."""
-        self._steps -= STEPS_OF_PRICES
+        self._steps -= self._price
         need = [*self._need, *(-count for count in self._counts)]
         solution = _simplex.solve(self._rows, need)
         if solution is None:

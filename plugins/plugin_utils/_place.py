@@ -50,14 +50,18 @@ class Placer:
         before = self._snapshot()
         unplaced = self._fill(wanted, hardest_first=True)
         unplaced = self._make_room(unplaced)
-        if unplaced:
+        if unplaced and not self._large:
+            unplaced = self._rearranged(self._snapshot(), unplaced, 0)
+        if unplaced and not self.rearrangement.sure:
+            first, found = self._snapshot(), unplaced
             self._restore(before)
             self.chooser.packed = True
             unplaced = self._make_room(self._admit(wanted))
             self.chooser.packed = False
             unplaced = self._spread(wanted, unplaced, before)
-        if unplaced and not self._large:
-            unplaced = self._rearranged(self._snapshot(), unplaced, 0)
+            if not self._large and self._reached(first) > self._reached(self._snapshot()):
+                self._restore(first)
+                unplaced = found
         if unplaced and not self.rearrangement.sure:
             unplaced = improve(self.cluster, self._options, wanted, unplaced)
         new = [replica for replica in sorted(self.cluster.where) if replica not in self.repair.in_force]
@@ -107,9 +111,12 @@ class Placer:
 
     def _score(self, home: Snapshot) -> tuple[int, ...]:
         """What has been reached, in the order of the objective: pinned replicas, replicas class by class, moves."""
-        counts = Counter(self._importance(replica)[1] for replica in self.cluster.where)
-        pinned = sum(bool(self.cluster.services[replica[0]].nodes) for replica in self.cluster.where)
-        return (pinned, *(counts[rank] for rank in range(3)), -len(self._moves(home)))
+        return (*self._reached(self.cluster.where), -len(self._moves(home)))
+
+    def _reached(self, placed: Iterable[ReplicaId]) -> tuple[int, ...]:
+        importances = [self._importance(replica) for replica in placed]
+        counts = Counter(rank for _free, rank in importances)
+        return (sum(not free for free, _rank in importances), *(counts[rank] for rank in range(3)))
 
     def _one_by_one(self, unplaced: Wanted, allowance: int) -> tuple[Wanted, dict[str, list[Move]]]:
         left: Wanted = []

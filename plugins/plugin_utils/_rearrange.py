@@ -19,7 +19,7 @@ from ._moves import Search
 from ._state import Assignment, Cluster, GpuState, NodeState, ReplicaId
 
 STEPS = 100_000  # of the search for a whole run
-STEPS_FOR_ONE = 20_000
+STEPS_FOR_ONE = 10_000
 
 Gpus = tuple[NodeState, tuple[GpuState, ...]]
 Slot = tuple[int, NodeState, Form, tuple[int, ...], int]  # kind, node, form, GPUs, start
@@ -107,15 +107,17 @@ class _Work:
 
     def run(self, steps: Sequence[int], wanted: Sequence[ReplicaId]) -> bool:
         before = {replica: self._cluster.assignment(replica) for replica in self._cluster.where}
-        for index in steps:
-            column = self._problem.columns[index]
+        waiting = [self._problem.columns[index] for index in steps]
+        # What takes GPUs that another column leaves empty waits for it.
+        while column := next((column for column in waiting if self._ready(column)), None):
+            waiting.remove(column)
             if not column.added:
                 self._empty(column)
             elif column.added[0][1].gpus > 1:
                 self._group(column)
             else:
                 self._fill(column)
-        if self._place([*self._moving, *wanted]):
+        if not waiting and self._place([*self._moving, *wanted]):
             return True
         for replica in list(self._cluster.where):
             if before.get(replica) is not self._cluster.assignment(replica):
@@ -124,6 +126,9 @@ class _Work:
             if replica not in self._cluster.where:
                 self._cluster.place(replica, assignment)
         return False
+
+    def _ready(self, column: Column) -> bool:
+        return all(len(self._places.get(resource, ())) >= number for resource, number in column.takes)
 
     def _remove(self, items: Sequence[Item], gpus: Gpus) -> None:
         node, states = gpus
