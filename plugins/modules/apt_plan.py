@@ -46,6 +46,10 @@ options:
     description: Text of an apt preferences file to respect besides the node's own.
     type: str
     default: ""
+  change_held:
+    description: Whether packages that are held may change, because it is their owner who asks.
+    type: bool
+    default: false
   space:
     description: File systems that something else than apt is going to fill.
     type: list
@@ -146,6 +150,7 @@ def main() -> None:
             "packages": {"type": "list", "elements": "str", "default": []},
             "repositories": {"type": "list", "elements": "dict", "options": _REPOSITORY, "default": []},
             "preferences": {"type": "str", "default": ""},
+            "change_held": {"type": "bool", "default": False},
             "space": {"type": "list", "elements": "dict", "options": _SPACE, "default": []},
             "timeout": {"type": "int", "default": 120},
         },
@@ -157,6 +162,7 @@ def main() -> None:
         repositories={entry["name"]: entry["content"] for entry in parameters["repositories"]},
         preferences=parameters["preferences"],
         options=proxy_options(parameters["repositories"]),
+        change_held=parameters["change_held"],
     )
     plan = resolve(request, Apt(parameters["timeout"]))
     needs = [SpaceNeed(entry["path"], entry["mib"]) for entry in parameters["space"]]
