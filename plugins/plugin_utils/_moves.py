@@ -17,7 +17,8 @@ from . import _simplex
 from ._columns import Problem
 
 SLACK = 1e-6
-STEPS = 15_000  # for one bound
+STEPS = 10_000  # for one bound
+STEPS_OF_RUN = 50_000  # for all bounds
 PRICES = 100  # what so many entries of a linear program cost: one step
 
 
@@ -64,7 +65,8 @@ class Search:
         # What the solution takes as a whole is a good beginning; without it, everything is tried.
         whole = [index for index, amount in solution.amounts.items() for _again in range(int(amount + SLACK))]
         self._bound = max(0, -int(-(solution.least - SLACK) // 1))
-        while self._bound <= most_moves and self.budget > 0:
+        enough = max(0, self.budget - STEPS_OF_RUN)
+        while self._bound <= most_moves and self.budget > enough:
             self._next = most_moves + 1.0
             if (whole and self._search(wanted, whole, STEPS // 4)) or self._search(wanted, [], STEPS):
                 return self._trail

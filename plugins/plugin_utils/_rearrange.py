@@ -9,7 +9,7 @@ then; where they do not suffice, everything stays as it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ._candidates import Option
 from ._columns import Column, Form, Item, Options, Problem, TooMany
@@ -18,7 +18,7 @@ from ._mig_layouts import Layout, Layouts, add
 from ._moves import Search
 from ._state import Assignment, Cluster, GpuState, NodeState, ReplicaId
 
-STEPS = 100_000  # of the search for a whole run
+STEPS = 120_000  # of the search for a whole run
 STEPS_FOR_ONE = 10_000
 
 Gpus = tuple[NodeState, tuple[GpuState, ...]]
@@ -92,6 +92,19 @@ class _Admission:
                 while number and not self.attempt(waiting[:number]):
                     number //= 2
                 waiting = waiting[number:] if number else []
+        self._exchange(by_kind)
+
+    def _exchange(self, by_kind: Mapping[int, Sequence[ReplicaId]]) -> None:
+        """Give up one replica of a group where that lets in two others."""
+        for kind, gone in sorted(by_kind.items()):
+            for other, coming in sorted(by_kind.items()):
+                before = list(self.accepted)
+                here = [replica for replica in gone if replica in before]
+                left = [replica for replica in coming if replica not in before][:2]
+                if kind != other and here and len(left) == 2:
+                    self.accepted.remove(here[-1])
+                    if not self.attempt(left):
+                        self.accepted = before
 
 
 class _Work:
