@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -76,24 +75,6 @@ class Apt:
         except subprocess.TimeoutExpired:
             return Answer(124, "", f"E: {command[0]} did not end within {self.timeout_s} seconds")
         return Answer(done.returncode, done.stdout, done.stderr)
-
-
-def resolve(request: AptRequest, apt: Apt) -> AptPlan:
-    missing = _missing(request.packages, apt)
-    if not missing:
-        return AptPlan()
-    with tempfile.TemporaryDirectory(prefix="apt_plan-") as root:
-        return resolve_in(root, request, apt)[0]
-
-
-def _missing(packages: Sequence[str], apt: Apt) -> list[str]:
-    if not packages:
-        return []
-    names = [package.partition("=")[0] for package in packages]
-    answer = apt.run("dpkg-query", "-W", "-f", "${Package}=${Version} ${db:Status-Status}\n", *names)
-    installed = {line.split()[0] for line in answer.output.splitlines() if line.endswith(" installed")}
-    installed_names = {entry.partition("=")[0] for entry in installed}
-    return [package for package in packages if package not in (installed if "=" in package else installed_names)]
 
 
 def resolve_in(root: str, request: AptRequest, apt: Apt) -> tuple[AptPlan, list[str]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import (
     _file_set,
+    _free_space,
     _package_files,
     _package_goal,
     _package_plan,
@@ -22,7 +23,7 @@ from ansible_collections.heterogpu.inference.plugins.module_utils._errors import
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_apply import Change, Tools, apply
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_goal import GOES, Request
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_plan import Difference, Node
-from ansible_collections.heterogpu.inference.plugins.module_utils._package_store import PackageSet, Record, Store
+from ansible_collections.heterogpu.inference.plugins.module_utils._package_store import FOLDER, PackageSet, Record, Store
 
 
 @dataclass
@@ -113,10 +114,20 @@ def _resolve(request: Request, view: View, apt: Apt, root: str) -> tuple[AptPlan
             read_simulation(apt.run("apt-get", "purge", "-q", "--simulate", "--allow-change-held-packages", *found.obsolete), plan)
     elif found.request or found.obsolete:
         plan, options = _resolve_install(request, view, apt, root)
-    problems = _package_plan.judge(found, plan, view.node, view.record.memory(), request.wanted.replaces)
+    problems = _package_plan.judge(found, plan, view.node, view.record.memory(), request.wanted.replaces) or _lacking_space(plan)
     if problems:
         raise _refusal(request, problems)
     return plan, options
+
+
+def _lacking_space(plan: AptPlan) -> list[str]:
+    """The files of the packages lie in the store, and are kept there to return to."""
+    needs = [_free_space.SpaceNeed("/usr", plan.installed_mib), _free_space.SpaceNeed(FOLDER, plan.download_mib)]
+    return [
+        f"{system.path} has {system.free_mib} MiB free and {system.needed_mib} MiB are needed; free space there or enlarge the file system."
+        for system in _free_space.compare(needs)
+        if system.needed_mib > system.free_mib
+    ]
 
 
 def _resolve_install(request: Request, view: View, apt: Apt, root: str) -> tuple[AptPlan, list[str]]:

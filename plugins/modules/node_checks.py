@@ -18,7 +18,21 @@ author:
 extends_documentation_fragment:
   - heterogpu.inference._attributes
   - heterogpu.inference._attributes.info
-options: {}
+options:
+  space:
+    description: What is going to fill file systems.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: A path on the file system; it need not exist yet.
+        type: path
+        required: true
+      mib:
+        description: Space that is needed there, in MiB.
+        type: int
+        required: true
 """
 
 EXAMPLES = r"""
@@ -34,6 +48,20 @@ node_checks:
   returned: success
   type: dict
   contains:
+    space:
+      description: The file systems that O(space) names.
+      type: list
+      elements: dict
+      contains:
+        path:
+          description: Mount point.
+          type: str
+        needed_mib:
+          description: Sum of all needs there.
+          type: int
+        free_mib:
+          description: Space that is free.
+          type: int
     clock:
       description: The clock.
       type: dict
@@ -132,12 +160,15 @@ node_checks:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.heterogpu.inference.plugins.module_utils import _node_checks
+from ansible_collections.heterogpu.inference.plugins.module_utils import _free_space, _node_checks
 
 
 def main() -> None:
-    module = AnsibleModule({}, supports_check_mode=True)
-    module.exit_json(changed=False, node_checks=_node_checks.read())
+    need = {"path": {"type": "path", "required": True}, "mib": {"type": "int", "required": True}}
+    module = AnsibleModule({"space": {"type": "list", "elements": "dict", "options": need, "default": []}}, supports_check_mode=True)
+    needs = [_free_space.SpaceNeed(entry["path"], entry["mib"]) for entry in module.params["space"]]
+    space = [filesystem.as_dict() for filesystem in _free_space.compare(needs)]
+    module.exit_json(changed=False, node_checks={**_node_checks.read(), "space": space})
 
 
 if __name__ == "__main__":

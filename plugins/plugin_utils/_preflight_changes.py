@@ -25,7 +25,10 @@ def _packages(observed: Observed) -> Iterator[Details]:
         )
     if plan["remove"]:
         yield warning("packages", f"apt will remove {listed(plan['remove'])}.", "Read the list; stop here if one of them is still needed.")
-    for filesystem in plan["space"]:
+
+
+def _space(observed: Observed) -> Iterator[Details]:
+    for filesystem in (observed.get("checks") or {}).get("space") or ():
         if filesystem["needed_mib"] > filesystem["free_mib"]:
             yield error(
                 "disk space",
@@ -40,4 +43,4 @@ def _geometry(observed: Observed) -> Iterator[Details]:
         yield error("geometry", message, "Correct mig_geometry_selections for this node.")
 
 
-CHECKS = (_packages, _geometry)
+CHECKS = (_packages, _space, _geometry)

@@ -51,15 +51,15 @@ def test_mig_on_v100_is_refused_by_name(nodes: dict[str, Node]) -> None:
 
 def test_full_disk(nodes: dict[str, Node]) -> None:
     node = nodes["a100-1"]
-    node.run("mount -t tmpfs -o size=16k tmpfs /var/cache/apt/archives")
+    node.run("mount -t tmpfs -o size=16k tmpfs /var/lib/heterogpu/packages")
     try:
         with Untouched([nodes["a100-2"]]):
             run = playbook(SITE, variables={"gpu_driver_version": "580.173.02"})
     finally:
-        node.run("umount /var/cache/apt/archives")
+        node.run("umount /var/lib/heterogpu/packages")
     assert run.status != 0
     assert PREFLIGHT_REFUSED in run.failure
-    assert re.search(r"/var/cache/apt/archives has 0 MiB free and \d+ MiB are needed", run.failure)
+    assert re.search(r"/var/lib/heterogpu/packages has 0 MiB free and \d+ MiB are needed", run.failure)
 
 
 def test_a_node_that_does_not_answer_is_left_alone_and_the_rest_goes_on(nodes: dict[str, Node], tmp_path: Path) -> None:

@@ -3,7 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import Answer, Apt, AptRequest, PackageChange, resolve
+import tempfile
+
+from ansible_collections.heterogpu.inference.plugins.module_utils._apt_plan import (
+    Answer,
+    Apt,
+    AptPlan,
+    AptRequest,
+    PackageChange,
+    resolve_in,
+)
 
 SIMULATION = """\
 Reading package lists...
@@ -30,7 +39,7 @@ class FakeApt(Apt):
         self.answers = answers
         self.calls: list[str] = []
 
-    def run(self, *command: str) -> Answer:
+    def run(self, *command: str, cwd: str | None = None) -> Answer:
         key = f"{command[0]} {command[1]}"
         self.calls.append(key)
         return self.answers.get(key, Answer(0, "", ""))
@@ -47,14 +56,9 @@ def apt(installed: str = "", update: Answer | None = None, install: Answer | Non
     )
 
 
-def test_installed_version_contacts_no_repository() -> None:
-    fake = apt("driver=580.95.05-1 installed\n")
-    assert resolve(REQUEST, fake).install == []
-    assert fake.calls == ["dpkg-query -W"]
-
-
-def test_removed_package_with_configuration_left_is_not_installed() -> None:
-    assert resolve(REQUEST, apt("driver=580.95.05-1 config-files\n")).install != []
+def resolve(request: AptRequest, fake: FakeApt) -> AptPlan:
+    with tempfile.TemporaryDirectory() as root:
+        return resolve_in(root, request, fake)[0]
 
 
 def test_dependencies_upgrades_removals_and_sizes_are_read() -> None:

@@ -19,7 +19,7 @@ GPUS = [GPU, {**GPU, "index": 1, "pci_address": B, "numa_node": 1, "numa_node_ef
 DRIVER = {"state": "ok", "message": None, "loaded_version": "580.95.05", "installed_version": "580.95.05"}
 KERNEL = {"release": "5.15.0-100-generic", "running": True}
 SERVICE = {"installed": False, "enabled": False, "active": False}
-PACKAGES: dict[str, Any] = {"problems": [], "remove": [], "space": []}
+PACKAGES: dict[str, Any] = {"problems": [], "remove": []}
 IOMMU_GPU: dict[str, Any] = {"pci_address": A, "kernel_driver": "nvidia", "iommu_type": None, "redirecting_bridges": []}
 
 
@@ -116,7 +116,7 @@ ERRORS = [
     ({"packages_message": "The driver branch '9' is not known."}, "packages", "branch '9'"),
     ({"packages": {**PACKAGES, "problems": ["Version '580.1' for 'x' was not found."]}}, "packages", "580.95.05 cannot be installed"),
     (
-        {"packages": {**PACKAGES, "space": [{"path": "/usr", "needed_mib": 900, "free_mib": 12}]}},
+        checks(space=[{"path": "/opt", "needed_mib": 900, "free_mib": 12}]),
         "disk space",
         "12 MiB free and 900 MiB are needed",
     ),
