@@ -109,8 +109,12 @@ def wait_for(moment: Break, run: subprocess.Popen[bytes]) -> bool:
         "anywhere": f"sleep {moment.after:.2f}",
     }[moment.where]
     watch = subprocess.Popen(["podman", "exec", moment.which, "bash", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    ended = threading.Thread(target=lambda: (run.wait(), watch.kill()), daemon=True)
-    ended.start()
+
+    def end_the_watch() -> None:
+        run.wait()
+        watch.kill()
+
+    threading.Thread(target=end_the_watch, daemon=True).start()
     watch.wait(timeout=PATIENCE_S)
     return run.poll() is None
 
