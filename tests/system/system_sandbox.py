@@ -45,6 +45,18 @@ class Run:
         return found
 
     @property
+    def changed(self) -> dict[str, list[str]]:
+        """The tasks that have changed something, by host."""
+        found: dict[str, list[str]] = {}
+        for play in self.document["plays"]:
+            for entry in play["tasks"]:
+                for host, result in entry["hosts"].items():
+                    if result.get("changed"):
+                        steps = result.get("steps") or result.get("changed_files") or ""
+                        found.setdefault(host, []).append(f"{entry['task']['name']} {steps}".strip())
+        return found
+
+    @property
     def failure(self) -> str:
         """The message of the task that ended the run."""
         messages = [

@@ -143,5 +143,4 @@ def test_a_limited_run_changes_only_its_nodes_and_the_next_one_the_rest(nodes: d
     assert sum(replica["service"] == "chat" for replica in record(nodes["a100-1"])["replicas"]) == 4
     back = playbook(SITE)
     assert back.status == 0, back.failure
-    again = playbook(SITE)
-    assert {host: stats["changed"] for host, stats in again.stats.items()} == dict.fromkeys(nodes, 0)
+    assert playbook(SITE).changed == {}
