@@ -31,10 +31,9 @@ options:
     type: list
     elements: dict
     default: []
-  verified:
-    description: Whether the plan was applied and proven. The record of what worked before is kept then, to return to it.
-    type: bool
-    default: false
+  packages:
+    description: The packages of every set, once the plan was applied and proven. What had worked before is kept then, to return to it.
+    type: dict
   returned:
     description: Whether the plan is a former one. What is kept to return to stays then, so that returning twice is returning once.
     type: bool
@@ -68,12 +67,12 @@ def plan_records(
     before: Mapping[str, Any],
     gpus: Sequence[Mapping[str, Any]] | None = None,
     *,
-    verified: bool = False,
+    packages: Mapping[str, Any] | None = None,
     returned: bool = False,
 ) -> list[dict[str, str]]:
     if not isinstance(part, Mapping) or not isinstance(part.get("replicas"), list):
         raise AnsibleFilterError("plan_records needs one node of a plan, such as plan.nodes['a100-1']; the value has no list of replicas.")
-    found = _record.after(_origin.plain(part), int(generation), _origin.plain(before), _origin.plain(gpus or []), verified)
+    found = _record.after(_origin.plain(part), int(generation), _origin.plain(before), _origin.plain(gpus or []), _origin.plain(packages))
     if returned:
         found.pop("previous", None)
     return [{"path": RECORDS[name], "content": _document.render(record)} for name, record in found.items()]

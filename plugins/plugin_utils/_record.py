@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 SCHEMA = 1
-_ABOUT_THE_RECORD = frozenset({"schema", "generation", "gpu_uuids"})
+_ABOUT_THE_RECORD = frozenset({"schema", "generation", "gpu_uuids", "packages"})
 
 
 def make(part: Mapping[str, Any], generation: int, previous: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -28,15 +28,23 @@ def make(part: Mapping[str, Any], generation: int, previous: Mapping[str, Any], 
 
 
 def after(
-    part: Mapping[str, Any], generation: int, before: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], verified: bool
+    part: Mapping[str, Any],
+    generation: int,
+    before: Mapping[str, Any],
+    gpus: Sequence[Mapping[str, Any]],
+    packages: Mapping[str, Any] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """The records that differ from those `before`: what is in force, what has worked last, and what had worked before that."""
+    """The records that differ from those `before`: what is in force, what has worked last, and what had worked before that.
+
+    `packages` are those of every set of packages, once all was proven; None before that.
+    """
     record = make(part, generation, before.get("record") or {}, gpus)
     wanted = {"record": record}
-    if verified:
+    if packages is not None:
         last = before.get("verified") or {}
-        wanted["verified"] = record
-        if last and body(last) != body(record):
+        proven = record | {"packages": {**(last.get("packages") or {}), **packages}}
+        wanted["verified"] = proven
+        if last and (body(last), last.get("packages")) != (body(proven), proven["packages"]):
             wanted["previous"] = dict(last)
     return {name: document for name, document in wanted.items() if document != (before.get(name) or {})}
 

@@ -73,16 +73,25 @@ def test_an_old_file_of_another_controller_does_not_count() -> None:
 def test_what_worked_is_kept_with_what_had_worked_before() -> None:
     one, two = ({"gpus": [], "replicas": [], "geometry": [name]} for name in "ab")
     node: dict[str, Any] = {}
-    node |= _record.after(one, 1, node, [], False)
+    old, new = {"nvidia-driver": ["driver=1"]}, {"nvidia-driver": ["driver=2"]}
+    node |= _record.after(one, 1, node, [])
     assert set(node) == {"record"}
-    node |= _record.after(one, 1, node, [], True)
+    node |= _record.after(one, 1, node, [], old)
     assert set(node) == {"record", "verified"}
-    assert _record.after(one, 1, node, [], True) == {}
-    node |= _record.after(two, 2, node, [], False)
+    assert _record.after(one, 1, node, [], old) == {}
+    node |= _record.after(two, 2, node, [])
     assert node["verified"]["geometry"] == ["a"]  # a run that fails from here on leaves what worked
-    node |= _record.after(two, 2, node, [], True)
+    node |= _record.after(two, 2, node, [], old)
     assert (node["verified"]["geometry"], node["previous"]["geometry"]) == (["b"], ["a"])
-    assert _record.after(two, 7, node, [], True) == {}
+    assert _record.after(two, 7, node, [], {}) == {}
+    node |= _record.after(two, 2, node, [], new)
+    assert (node["previous"]["geometry"], node["previous"]["packages"], node["verified"]["packages"]) == (["b"], old, new)
+    assert body_of_all(node) == {"b"}
+
+
+def body_of_all(node: dict[str, Any]) -> set[str]:
+    """What is beside the plan in a record does not make it another plan."""
+    return {_record.body(record)["geometry"][0] for record in node.values()}
 
 
 def test_boards_are_remembered_while_their_driver_is_away() -> None:
