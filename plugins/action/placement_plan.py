@@ -107,7 +107,9 @@ class ActionModule(ActionBase):
                 own["node_state"] = "maintenance"
             if "ansible_host" in known:
                 own["ansible_host"] = str(known["ansible_host"])
-            hosts.append(_inventory.Host(name, tuple(str(group) for group in known["group_names"]), own))
+            # Groups that a run makes for itself are none of the inventory.
+            groups = tuple(str(group) for group in known["group_names"] if not str(group).startswith("site_"))
+            hosts.append(_inventory.Host(name, groups, own))
 
         return _inventory.load(hosts, cluster, catalog, lambda variable, host: origins.get((variable, host), ""))
 

@@ -54,6 +54,15 @@ options:
     type: list
     elements: str
     default: []
+  _owner:
+    description: The run that asks, set by the action plugin.
+    type: dict
+    default: {id: unknown}
+  _dead:
+    description: Runs that have ended without giving their lease back, set by the action plugin.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
