@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,24 @@ from typing import Any
 import pytest
 from ansible_collections.heterogpu.inference.plugins.module_utils import _mig_holders
 from simulated import SimulatedNode, build_library
+
+FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    """A hung call of the simulation is frozen, so that SIGKILL does not end it, and keeps pipes open: let those of a test go after it."""
+    before = set(FREEZER.glob("gpu-sandbox-hang-*"))
+    yield
+    for folder in set(FREEZER.glob("gpu-sandbox-hang-*")) - before:
+        process = int(folder.name.rsplit("-", 1)[1])
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        (folder / "freezer.state").write_text("THAWED")
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(process, 0)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 @pytest.fixture
