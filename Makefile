@@ -75,10 +75,10 @@ simulation: setup
 	@$(call step,Modules against the simulated driver)
 	@pytest tests/simulation
 
-# Exhaustive searches that the ordinary tests sample.
-slow: setup
-	@$(call step,Exhaustive searches)
-	@pytest tests/unit tests/simulation -m slow
+# Exhaustive searches that the ordinary tests sample, and what takes hours: fifty broken runs, the collection taken off a node.
+slow: sandbox
+	@$(call step,Searches and broken runs)
+	@pytest tests/unit tests/simulation tests/system -m slow
 
 sanity: setup
 	@$(call step,ansible-test sanity)
@@ -88,7 +88,7 @@ molecule: repository wheels
 	@$(call step,Molecule)
 	@molecule test --all --report
 
-system: site
+system: sandbox
 	@$(call step,System tests)
 	@pytest tests/system
 

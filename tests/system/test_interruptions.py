@@ -26,7 +26,6 @@ from system_sandbox import INVENTORY, ROOT, Node, ansible_environment, playbook
 pytestmark = pytest.mark.sandbox
 BASE = "playbooks/base.yml"
 ALL = 50
-ALWAYS = 2  # the others are for `make slow`
 PATIENCE_S = 240
 MUTATIONS = "/var/lib/gpu-sandbox/mutations.jsonl"
 SERVICES = yaml.safe_load((INVENTORY / "group_vars/all/services.yml").read_text(encoding="utf-8"))["inference_services"]
@@ -153,9 +152,8 @@ def undisturbed(nodes: dict[str, Node]) -> list[dict[str, Any]]:
 struck: list[Break] = []
 
 
-@pytest.mark.parametrize(
-    "moment", [pytest.param(entry, marks=[] if entry.seed < ALWAYS else pytest.mark.slow, id=str(entry)) for entry in BREAKS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", BREAKS, ids=str)
 def test_the_next_run_ends_where_an_undisturbed_one_ends(moment: Break, nodes: dict[str, Node], undisturbed: list[dict[str, Any]]) -> None:
     target = 1 if state(nodes)["a100-1"]["loaded"] == undisturbed[0]["a100-1"]["loaded"] else 0
     run = begin(TARGETS[target])

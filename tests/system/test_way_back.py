@@ -94,6 +94,7 @@ def test_nodes_must_be_named(name: str, nodes: dict[str, Node]) -> None:
     assert "--limit" in run.failure
 
 
+@pytest.mark.slow
 def test_the_collection_leaves_a_node_and_comes_back(nodes: dict[str, Node]) -> None:
     node = nodes["a100-2"]
     versions = node.run("dpkg-query -W 'nvidia-*' 'libnvidia-*'")
