@@ -1,5 +1,6 @@
 # make demo    from nothing to four serving nodes, twice, with an answer from every service
-# make test    every test
+# make test    the tests
+# make slow    exhaustive searches and fifty broken runs, which take hours
 # make clean   removes all that the other targets made
 # docs/sandbox.md describes the rest.
 SHELL := /bin/bash
