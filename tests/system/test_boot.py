@@ -106,7 +106,12 @@ def test_a_late_driver_is_awaited(node: Node) -> None:
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (lambda document: document["geometry"][0].update(profiles=["4g.40gb@0", "4g.40gb@0"]), "is not possible"),
+        (
+            lambda document: next(entry for entry in document["geometry"] if entry.get("profiles")).update(
+                profiles=["4g.40gb@0", "4g.40gb@0"]
+            ),
+            "is not possible",
+        ),
         (lambda document: document["geometry"][0].update(gpus="0000:ff:00.0"), "this node has no GPU"),
         (lambda document: document.update(version=99), "run the role mig of this node again"),
     ],
