@@ -13,6 +13,7 @@ SOURCES = ["ubuntu", "nvidia"]
 
 pytestmark = [
     pytest.mark.sandbox,
+    pytest.mark.slow,  # test_package_set.py goes the same ways on nodes with the module
     pytest.mark.skipif(not (REPOSITORY / "dists").exists(), reason=f"{REPOSITORY} was not built yet"),
 ]
 
