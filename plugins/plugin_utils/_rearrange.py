@@ -10,6 +10,7 @@ then; where they do not suffice, everything stays as it was.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 
 from ._candidates import Option
 from ._columns import Column, Form, Item, Options, Problem, TooMany
@@ -50,11 +51,17 @@ class Rearrangement:
             known = [replica for replica in group if replica[0] in problem.kind_of]
             if known and not found.attempt(known) and not everything:
                 found.some_of(known)
+        first, admitted = found.steps, list(found.accepted)
+        if not everything:
+            found.save_moves(groups)
         names = {replica[0] for replica in self._cluster.where}.union(replica[0] for group in groups for replica in group)
         self.sure = not found.search.cut_short and names <= set(problem.kind_of)
-        if found.steps is None:
+        if first is None or found.steps is None:
             return False
         done = _Work(self._cluster, self._options, problem).run(found.steps, found.accepted)
+        if not done and found.steps is not first:
+            # CPUs and memory may suffice for what takes more moves.
+            done = _Work(self._cluster, self._options, problem).run(first, admitted)
         self.sure = self.sure and done
         return done
 
@@ -69,11 +76,11 @@ class _Admission:
         self.accepted: list[ReplicaId] = []
         self.steps: list[int] | None = None
 
-    def attempt(self, more: Sequence[ReplicaId]) -> bool:
+    def attempt(self, more: Sequence[ReplicaId], most_moves: int | None = None) -> bool:
         wanted = [0] * self._problem.kinds
         for name, _number in (*self.accepted, *more):
             wanted[self._problem.kind_of[name]] += 1
-        found = self.search.run(wanted, self._most_moves)
+        found = self.search.run(wanted, self._most_moves if most_moves is None else most_moves)
         if found is None:
             return False
         self.steps = found
@@ -82,9 +89,7 @@ class _Admission:
 
     def some_of(self, group: Sequence[ReplicaId]) -> None:
         """As many as possible of a group: the small ones first."""
-        by_kind: dict[int, list[ReplicaId]] = {}
-        for replica in sorted(group):
-            by_kind.setdefault(self._problem.kind_of[replica[0]], []).append(replica)
+        by_kind = self._by_kind(group)
         for kind in sorted(by_kind, key=lambda kind: (self._problem.size[kind], kind)):
             waiting = by_kind[kind]
             while waiting:
@@ -105,6 +110,37 @@ class _Admission:
                     self.accepted.remove(here[-1])
                     if not self.attempt(left):
                         self.accepted = before
+
+    def save_moves(self, groups: Sequence[Sequence[ReplicaId]]) -> None:
+        """Give up one replica of a group for another one of it where that takes fewer moves.
+
+        Only at the end: what a group leaves to the next one comes before moves.
+        """
+        for group in groups:
+            by_kind = self._by_kind(group)
+            for kind, other in permutations(sorted(by_kind), 2):
+                while self._swap(by_kind[kind], by_kind[other]):
+                    pass
+
+    def _swap(self, gone: Sequence[ReplicaId], coming: Sequence[ReplicaId]) -> bool:
+        moves = sum(self._problem.columns[index].moves for index in self.steps or ())
+        before = list(self.accepted)
+        here = [replica for replica in gone if replica in before]
+        left = [replica for replica in coming if replica not in before][:1]
+        if not moves or not here or not left:
+            return False
+        self.accepted.remove(here[-1])
+        if self.attempt(left, moves - 1):
+            return True
+        self.accepted = before
+        return False
+
+    def _by_kind(self, group: Sequence[ReplicaId]) -> dict[int, list[ReplicaId]]:
+        found: dict[int, list[ReplicaId]] = {}
+        for replica in sorted(group):
+            if replica[0] in self._problem.kind_of:
+                found.setdefault(self._problem.kind_of[replica[0]], []).append(replica)
+        return found
 
 
 class _Work:
