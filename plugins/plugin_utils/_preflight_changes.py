@@ -23,7 +23,8 @@ def _packages(observed: Observed) -> Iterator[Details]:
             f"Driver {observed['driver']['version']} cannot be installed: {' '.join(plan['problems'])}",
             "Correct gpu_driver_version or gpu_driver_repository, or publish the packages there.",
         )
-    if plan["remove"]:
+    # What was refused tells nothing else.
+    if plan.get("remove"):
         yield warning("packages", f"apt will remove {listed(plan['remove'])}.", "Read the list; stop here if one of them is still needed.")
 
 
