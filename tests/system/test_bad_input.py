@@ -51,12 +51,17 @@ def test_mig_on_v100_is_refused_by_name(nodes: dict[str, Node]) -> None:
 
 def test_full_disk(nodes: dict[str, Node]) -> None:
     node = nodes["a100-1"]
-    node.run("mount -t tmpfs -o size=16k tmpfs /var/lib/heterogpu/packages")
+    # As much as the store has in it, and nothing beside that.
+    store = "/var/lib/heterogpu/packages"
+    node.run(
+        f"cp -a {store} /root/packages && mount -t tmpfs -o size=$(($(du -sk --apparent-size {store} | cut -f1) + 512))k tmpfs {store} "
+        f"&& cp -a /root/packages/. {store}"
+    )
     try:
         with Untouched([nodes["a100-2"]]):
             run = playbook(SITE, variables={"gpu_driver_version": "580.173.02"})
     finally:
-        node.run("umount /var/lib/heterogpu/packages")
+        node.run(f"umount {store} && rm -r /root/packages")
     assert run.status != 0
     assert PREFLIGHT_REFUSED in run.failure
     assert re.search(r"/var/lib/heterogpu/packages has 0 MiB free and \d+ MiB are needed", run.failure)
@@ -86,7 +91,7 @@ def test_geometry_without_a_driver(nodes: dict[str, Node]) -> None:
     node = nodes["a100-2"]
     node.run(
         "systemctl stop heterogpu-triton.target nvidia-fabricmanager nvidia-persistenced; "
-        "modprobe -r nvidia_uvm nvidia_drm nvidia_modeset; modprobe -r nvidia"
+        "modprobe -r nvidia_peermem nvidia_uvm nvidia_drm nvidia_modeset; modprobe -r nvidia"
     )
     try:
         with Untouched([node]):
