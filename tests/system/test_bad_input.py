@@ -94,10 +94,13 @@ def test_geometry_without_a_driver(nodes: dict[str, Node]) -> None:
         "modprobe -r nvidia_peermem nvidia_uvm nvidia_drm nvidia_modeset; modprobe -r nvidia"
     )
     try:
-        with Untouched([node]):
-            run = playbook("playbooks/base.yml", "--tags", "mig", limit="a100-2")
+        calls = len(node.mutations())
+        run = playbook("playbooks/base.yml", "--tags", "mig", limit="a100-2")
         assert run.status != 0
         assert "the NVIDIA kernel module is not loaded" in run.failure
+        # It was drained for the change that then could not be made, and stays so until the next run.
+        assert "The node stays drained" in run.failure
+        assert node.mutations()[calls:] == []
     finally:
         restored = playbook(SITE, limit="a100-2")
     assert restored.status == 0, restored.failure
