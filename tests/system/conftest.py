@@ -44,3 +44,8 @@ def fixture_node(image: str) -> Iterator[ThrowawayNode]:
     node = ThrowawayNode(image)
     yield node
     node.remove()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The site comes first: it begins with virgin nodes, and the others need what it leaves."""
+    items.sort(key=lambda item: item.path.name != "test_site.py")
