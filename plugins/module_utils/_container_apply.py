@@ -59,9 +59,7 @@ class Change:
 
     def _undo_files(self) -> None:
         if self._written:
-            _file_set.apply(
-                [_file_set.Step(one.path, one.after, one.after_attributes, one.before, one.before_attributes) for one in self._files]
-            )
+            _file_set.apply(_file_set.back(self._files))
             self._systemctl("daemon-reload")
             self._restart_containerd()
 

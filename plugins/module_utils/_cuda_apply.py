@@ -47,7 +47,7 @@ class Change:
                 left.append(str(error))
         try:
             if self._files_done:
-                _file_set.apply(_reverse(self._files))
+                _file_set.apply(_file_set.back(self._files))
             if self._refresh:
                 self._command(["ldconfig"])
         except (OSError, ApplyFailed, _file_set.FileSetError) as error:
@@ -90,7 +90,3 @@ def _link(name: str, target: str) -> None:
         os.unlink(temporary)
     os.symlink(target, temporary)
     os.replace(temporary, name)
-
-
-def _reverse(steps: Sequence[_file_set.Step]) -> list[_file_set.Step]:
-    return [_file_set.Step(one.path, one.after, one.after_attributes, one.before, one.before_attributes) for one in reversed(steps)]

@@ -9,8 +9,9 @@ A MIG UUID is new each time its instance is made, so what is configured names PC
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
+
+from ansible_collections.heterogpu.inference.plugins.module_utils import _whole_file
 
 PATH = "/run/heterogpu/devices.json"
 
@@ -42,9 +43,5 @@ def write(devices: dict[str, str | None]) -> bool:
     """Whether the file was another one."""
     if is_current(devices):
         return False
-    os.makedirs(os.path.dirname(PATH), mode=0o755, exist_ok=True)
-    with open(f"{PATH}.new", "w", encoding="utf-8") as stream:
-        stream.write(text(devices))
-    os.chmod(f"{PATH}.new", 0o644)
-    os.replace(f"{PATH}.new", PATH)
+    _whole_file.write(PATH, text(devices))
     return True

@@ -125,6 +125,11 @@ def apply(steps: Sequence[Step]) -> None:
             _remove_if_empty(os.path.dirname(step.path))
 
 
+def back(steps: Sequence[Step]) -> list[Step]:
+    """The steps that undo these."""
+    return [Step(step.path, step.after, step.after_attributes, step.before, step.before_attributes) for step in reversed(steps)]
+
+
 def _read(path: str) -> tuple[bytes | None, Attributes | None]:
     try:
         status = os.lstat(path)

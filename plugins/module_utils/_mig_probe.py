@@ -9,7 +9,7 @@ import ctypes
 from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import _mig_holders, _nvml
-from ansible_collections.heterogpu.inference.plugins.module_utils._errors import GpuError, Refused
+from ansible_collections.heterogpu.inference.plugins.module_utils._errors import Refused
 from ansible_collections.heterogpu.inference.plugins.module_utils._mig_layout import Offer, Profile, Slot
 from ansible_collections.heterogpu.inference.plugins.module_utils._mig_state import ComputeInstance, Gpu, Instance
 
@@ -20,18 +20,7 @@ PASSTHROUGH = 1
 def read(nvml: Any, tables: dict[str, Offer]) -> list[Gpu]:
     """Every GPU of the node. `tables` holds profiles by model name, for drivers that list none while MIG mode is off."""
     files = _mig_holders.open_device_files()
-    found = []
-    for index, device in _nvml.devices(nvml):
-        if device is None:
-            continue  # lost; a declaration that names it is refused, because it is not among those found
-        try:
-            found.append(read_gpu(nvml, index, device, files, tables))
-        except nvml.NVMLError as error:
-            raise GpuError(
-                f"GPU {index} cannot be read: NVML answered {_nvml.error_name(nvml, error)}; "
-                "look for Xid or NVRM messages with `journalctl -k` and run again when it answers."
-            ) from None
-    return found
+    return _nvml.each_device(nvml, lambda index, device: read_gpu(nvml, index, device, files, tables))
 
 
 def read_gpu(nvml: Any, index: int, device: Any, files: dict[str, list[int]], tables: dict[str, Offer]) -> Gpu:

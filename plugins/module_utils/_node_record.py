@@ -12,11 +12,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ansible_collections.heterogpu.inference.plugins.module_utils import _whole_file
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import GpuError, Refused
 
 FOLDER = "/var/lib/heterogpu"
@@ -61,26 +61,14 @@ def read(path: str) -> dict[str, Any]:
 
 def write(path: str, document: Mapping[str, Any] | None) -> None:
     """Replace the file as a whole, or remove it; both survive a power failure."""
-    folder = os.path.dirname(path)
-    if document is None:
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            return
-    else:
-        handle, temporary = tempfile.mkstemp(prefix=".state-", dir=folder)
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(document, stream, indent=1, sort_keys=True)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    if document is not None:
+        _whole_file.write_json(path, document)
+        return
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    _whole_file.sync(os.path.dirname(path))
 
 
 def lease_after_take(

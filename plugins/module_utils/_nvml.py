@@ -145,6 +145,22 @@ class Session:
             self.nvml.nvmlShutdown()
 
 
+def each_device(nvml: Any, read: Any) -> list:
+    """What `read(index, handle)` returns of each GPU. A lost one is left out: a declaration that names it is refused for that."""
+    found = []
+    for index, device in devices(nvml):
+        if device is None:
+            continue
+        try:
+            found.append(read(index, device))
+        except nvml.NVMLError as error:
+            raise _errors.GpuError(
+                f"GPU {index} cannot be read: NVML answered {error_name(nvml, error)}; "
+                "look for Xid or NVRM messages with `journalctl -k` and run again when it answers."
+            ) from None
+    return found
+
+
 def devices(nvml: Any) -> list:
     """(index, handle or None) for each GPU: a lost GPU has an index but no handle."""
     found = []

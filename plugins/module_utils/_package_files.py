@@ -58,7 +58,7 @@ def apply(steps: Sequence[_file_set.Step]) -> None:
 
 
 def undo(steps: Sequence[_file_set.Step]) -> None:
-    back = [_file_set.Step(step.path, step.after, step.after_attributes, step.before, step.before_attributes) for step in reversed(steps)]
+    back = _file_set.back(steps)
     apply([step for step in back if step.after is not None or os.path.exists(step.path)])
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ansible_collections.heterogpu.inference.plugins.module_utils import _whole_file
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import GpuError
 from ansible_collections.heterogpu.inference.plugins.module_utils._package_plan import Memory
 
@@ -75,13 +76,7 @@ class Store:
 
     def write(self, record: Record) -> None:
         os.makedirs(self.archives, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".record-", dir=self.folder)
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump({"schema": 1, **asdict(record)}, stream, indent=1, sort_keys=True)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, self.path)
+        _whole_file.write_json(self.path, {"schema": 1, **asdict(record)})
 
     @contextlib.contextmanager
     def workplace(self) -> Iterator[str]:

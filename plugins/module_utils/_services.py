@@ -17,6 +17,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 
+from ansible_collections.heterogpu.inference.plugins.module_utils import _whole_file
 from ansible_collections.heterogpu.inference.plugins.module_utils._errors import ApplyFailed, Refused
 
 NOTE = "/run/heterogpu/paused-services.json"
@@ -34,7 +35,7 @@ class Services:
     def paused(self) -> Iterator[None]:
         running = [name for name in self.names if _systemctl("is-active", "--quiet", name)[0] == 0]
         if running:
-            _write(running)
+            _whole_file.write_json(NOTE, running)
         try:
             for name in running:
                 code, text = _systemctl("stop", name)
@@ -80,10 +81,3 @@ def _read() -> list[str]:
             return [str(name) for name in json.load(stream)]
     except (OSError, ValueError, TypeError):
         return []
-
-
-def _write(names: list[str]) -> None:
-    os.makedirs(os.path.dirname(NOTE), mode=0o755, exist_ok=True)
-    with open(f"{NOTE}.new", "w", encoding="utf-8") as stream:
-        json.dump(names, stream)
-    os.replace(f"{NOTE}.new", NOTE)

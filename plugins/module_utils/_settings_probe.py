@@ -8,24 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.heterogpu.inference.plugins.module_utils import _gpu_settings, _nvml, _settings_record
-from ansible_collections.heterogpu.inference.plugins.module_utils._errors import GpuError
 from ansible_collections.heterogpu.inference.plugins.module_utils._settings_state import Gpu
 
 
 def read(nvml: Any) -> list[Gpu]:
     recorded = _settings_record.read()
-    found = []
-    for index, device in _nvml.devices(nvml):
-        if device is None:
-            continue  # lost; a declaration that names it is refused, because it is not among those found
-        try:
-            found.append(_read_gpu(nvml, index, device, recorded))
-        except nvml.NVMLError as error:
-            raise GpuError(
-                f"GPU {index} cannot be read: NVML answered {_nvml.error_name(nvml, error)}; "
-                "look for Xid or NVRM messages with `journalctl -k` and run again when it answers."
-            ) from None
-    return found
+    return _nvml.each_device(nvml, lambda index, device: _read_gpu(nvml, index, device, recorded))
 
 
 def _read_gpu(nvml: Any, index: int, device: Any, recorded: dict[str, Any]) -> Gpu:

@@ -15,6 +15,7 @@ import json
 import os
 from typing import Any
 
+from ansible_collections.heterogpu.inference.plugins.module_utils import _whole_file
 from ansible_collections.heterogpu.inference.plugins.module_utils._settings_state import CLOCKS, Clocks
 
 PATH = "/run/heterogpu/locked-clocks.json"
@@ -86,9 +87,4 @@ def forget() -> None:
 
 
 def _write(gpus: dict[str, dict[str, Clocks]]) -> None:
-    os.makedirs(os.path.dirname(PATH), mode=0o755, exist_ok=True)
-    temporary = f"{PATH}.{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8") as stream:
-        json.dump({**identity(), "gpus": gpus}, stream, indent=2, sort_keys=True)
-        stream.write("\n")
-    os.replace(temporary, PATH)
+    _whole_file.write_json(PATH, {**identity(), "gpus": gpus})

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.heterogpu.inference.plugins.module_utils import _devices
 from ansible_collections.heterogpu.inference.plugins.plugin_utils import _gpu_profiles, _nvml_carrier
 
 FOLDER = "/usr/local/lib/heterogpu"
 DECLARATION = "/etc/heterogpu/boot.json"
-DEVICES = "/run/heterogpu/devices.json"
 PACKAGE = "ansible_collections.heterogpu.inference.plugins.module_utils"
 MODULES = f"{FOLDER}/{PACKAGE.replace('.', '/')}"
 OBSOLETE = [f"{MODULES}/*.py"]
@@ -43,7 +43,7 @@ def declaration(geometry: Sequence[Mapping[str, Any]], settings: Sequence[Mappin
 
 def devices(uuids: Mapping[str, str | None]) -> dict[str, str]:
     """The map as the program writes it, for a node that has no program."""
-    return {"path": DEVICES, "content": json.dumps(dict(uuids), indent=2, sort_keys=True) + "\n"}
+    return {"path": _devices.PATH, "content": _devices.text(dict(uuids))}
 
 
 @functools.lru_cache(maxsize=1)
